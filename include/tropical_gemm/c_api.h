@@ -1,0 +1,64 @@
+/* A small stable C interface over the run-time-typed entry. No exception crosses it: every function returns a
+ * code, and tg_last_error() gives the message of this thread's last failure. Shapes, dtypes, strides and
+ * results are those of matmul.h. */
+#ifndef TROPICAL_GEMM_C_API_H_
+#define TROPICAL_GEMM_C_API_H_
+#include <stdint.h>
+
+#include "tropical_gemm/dlpack.h"
+#include "tropical_gemm/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+  TG_OK = 0,
+  TG_INVALID_VALUE = 1,
+  TG_INVALID_TYPE = 2,
+  TG_UNSUPPORTED = 3,
+  TG_CANCELLED = 4,
+  TG_OUT_OF_MEMORY = 5,
+  TG_INTERNAL = 6
+} tg_status;
+
+typedef enum {
+  TG_MAX_PLUS = 0,
+  TG_MIN_PLUS = 1,
+  TG_MAX_MUL = 2,
+  TG_MIN_MUL = 3,
+  TG_MAX_MIN = 4,
+  TG_MIN_MAX = 5,
+  TG_OR_AND = 6
+} tg_semiring;
+
+/* Zero-initialise, set struct_size to sizeof(tg_matmul_options), then the fields wanted. */
+typedef struct {
+  uint64_t struct_size;
+  int64_t argmax_offset;
+  int32_t accumulate; /* 0 or 1 */
+  int32_t threads;    /* 0: all */
+  const volatile int32_t* cancel; /* polled between blocks; nonzero stops the call with TG_CANCELLED */
+} tg_matmul_options;
+
+/* Library version as "major.minor.patch". */
+TROPICAL_API const char* tg_version(void);
+/* Message of the last failure on this thread; "" if there was none. Valid until the thread's next call. */
+TROPICAL_API const char* tg_last_error(void);
+/* The value for a name such as "min_plus" or "MinPlus". */
+TROPICAL_API tg_status tg_parse_semiring(const char* name, tg_semiring* semiring);
+/* Writes the number of dimensions of the product to *ndim and, where `shape` is not NULL, its sizes there
+ * (room for max(a->ndim, b->ndim, 2) entries is enough). */
+TROPICAL_API tg_status tg_matmul_shape(const DLTensor* a, const DLTensor* b, int32_t* ndim, int64_t* shape);
+/* c = a x b; argmax and options may be NULL. */
+TROPICAL_API tg_status tg_matmul(tg_semiring semiring, const DLTensor* a, const DLTensor* b, const DLTensor* c,
+                                 const DLTensor* argmax, const tg_matmul_options* options);
+/* Either gradient may be NULL. */
+TROPICAL_API tg_status tg_matmul_backward(tg_semiring semiring, const DLTensor* grad_c, const DLTensor* argmax,
+                                          const DLTensor* a, const DLTensor* b, const DLTensor* grad_a,
+                                          const DLTensor* grad_b, int32_t threads);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROPICAL_GEMM_C_API_H_ */

@@ -1,0 +1,87 @@
+// The public operations: C[i,j] = add_k mul(A[i,k], B[k,j]) over a semiring, and its gradient.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tropical_gemm/error.h"
+#include "tropical_gemm/export.h"
+#include "tropical_gemm/semiring.h"
+#include "tropical_gemm/tensor_view.h"
+
+namespace tropical {
+
+struct MatmulOptions {
+  // C <- C add (A mul B). With argmax, an index is rewritten only where the product is strictly better.
+  bool accumulate = false;
+  // Added to every index that is not -1, so that K can be processed in pieces. offset + K <= 2^31 - 1.
+  int64_t argmax_offset = 0;
+  // At most this many threads; 0 means as many as OpenMP would use.
+  int threads = 0;
+  // Polled between blocks; once true, the call throws Error(cancelled) and the outputs hold unspecified values.
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+// The shape of the product, by the rules of numpy.matmul: 1-D operands, broadcast leading dimensions.
+// Throws Error(invalid_value) if the shapes do not fit.
+TROPICAL_API std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b);
+
+// Computes the product of host tensors.
+//   a       (..., M, K) or (K,); b (..., K, N) or (K,), of one dtype that the semiring supports; any strides
+//   c       exactly matmul_shape(a, b), the same dtype; any strides without overlap; disjoint from a and b
+//   argmax  nullptr, or int32 of c's shape: the selected k, the lowest on ties, the first NaN's if there is one,
+//           -1 where nothing was selected (the value is the semiring's infinite zero, or K = 0)
+// NaN propagates; a stored zero is +0 and a stored NaN has one fixed pattern; integers saturate.
+// Throws Error before anything is written, except for `cancelled`.
+TROPICAL_API void matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
+                         const DLTensor* argmax = nullptr, const MatmulOptions& options = {});
+
+// The gradient of sum(grad_c * C) with respect to A and B, through the indices that matmul selected.
+//   grad_c  the shape of the product; argmax the same shape, int32 or int64; a and b as given to matmul
+//   grad_a  nullptr, or a's shape; grad_b nullptr, or b's shape; all of one dtype: f16 bf16 f32 f64
+// An index outside [0, K) contributes nothing. Sums run in a fixed order, in f32 for f16 and bf16.
+TROPICAL_API void matmul_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
+                                  const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads = 0);
+
+// Typed forms for matrices; see above. `requires` rejects combinations that the table does not have.
+template <class S, class T>
+  requires supported_v<S, T>
+void matmul(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, const MatmulOptions& options = {}) {
+  matmul(S::kId, a.dlpack(), b.dlpack(), c.dlpack(), nullptr, options);
+}
+template <class S, class T>
+  requires supported_v<S, T>
+void matmul(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, MatrixView<int32_t> argmax,
+            const MatmulOptions& options = {}) {
+  const DLTensor arg = argmax.dlpack();
+  matmul(S::kId, a.dlpack(), b.dlpack(), c.dlpack(), &arg, options);
+}
+template <class S, class T>
+  requires differentiable_v<S, T>
+void matmul_backward(MatrixView<const T> grad_c, MatrixView<const int32_t> argmax, MatrixView<const T> a,
+                     MatrixView<const T> b, MatrixView<T> grad_a, MatrixView<T> grad_b, int threads = 0) {
+  const DLTensor ga = grad_a.dlpack(), gb = grad_b.dlpack();
+  matmul_backward(S::kId, grad_c.dlpack(), argmax.dlpack(), a.dlpack(), b.dlpack(), &ga, &gb, threads);
+}
+
+// Names. Spelling is free in case, '-', '_' and blanks: "max_plus", "MaxPlus", "max-plus", "maxplus".
+TROPICAL_API Semiring parse_semiring(std::string_view name);  // throws Error(invalid_value), listing the names
+TROPICAL_API const char* semiring_name(Semiring semiring);
+TROPICAL_API const char* dtype_name(DType dtype);
+TROPICAL_API DType dtype_of(const DLDataType& dtype, const char* argument);  // throws Error(invalid_type)
+
+// Facts of this build and machine.
+struct BuildInfo {
+  std::string version;
+  std::string isa;                // the instruction set in use
+  std::vector<std::string> isas;  // those compiled in that this machine can run, best first
+  int max_threads;
+};
+TROPICAL_API BuildInfo build_info();
+// Chooses one of `isas` for the whole process (for tests and comparisons); "" restores the best.
+// The environment variable TROPICAL_GEMM_ISA sets it at start-up.
+TROPICAL_API void set_isa(std::string_view isa);
+
+}  // namespace tropical

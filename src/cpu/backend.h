@@ -1,0 +1,18 @@
+// The CPU backend: validated params in, results in memory.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "params.h"
+
+namespace tropical::cpu {
+
+void matmul(const MatmulParams& params);
+void matmul_backward(const BackwardParams& params);
+
+std::string isa();
+std::vector<std::string> isas();
+void set_isa(std::string_view isa);
+
+}  // namespace tropical::cpu

@@ -1,0 +1,25 @@
+// The run-time-typed entry: validate once, hand the params to the backend.
+#include "tropical_gemm/matmul.h"
+
+#include "cpu/backend.h"
+#include "parallel.h"
+#include "tropical_gemm/version.h"
+#include "validate.h"
+
+namespace tropical {
+
+void matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c, const DLTensor* argmax,
+            const MatmulOptions& options) {
+  cpu::matmul(validate_matmul(semiring, a, b, c, argmax, options));
+}
+
+void matmul_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
+                     const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads) {
+  cpu::matmul_backward(validate_backward(semiring, grad_c, argmax, a, b, grad_a, grad_b, threads));
+}
+
+BuildInfo build_info() { return {TROPICAL_GEMM_VERSION, cpu::isa(), cpu::isas(), thread_count(0)}; }
+
+void set_isa(std::string_view isa) { cpu::set_isa(isa); }
+
+}  // namespace tropical

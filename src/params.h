@@ -1,0 +1,77 @@
+// The plain structs that cross from the validated entry to a backend. Nothing else does.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "tropical_gemm/dtype.h"
+#include "tropical_gemm/semiring.h"
+
+namespace tropical {
+
+inline constexpr int kMaxBatchDims = 32;
+
+// One operand: element (b..., i, j) is at data + sum(b * batch) + i * row + j * col, in elements.
+struct Operand {
+  void* data = nullptr;
+  int64_t row = 0;
+  int64_t col = 0;
+  int64_t batch[kMaxBatchDims] = {};
+};
+
+// Batch dimensions shared by all operands; a broadcast operand has stride 0 there.
+struct BatchShape {
+  int ndim = 0;
+  int64_t size[kMaxBatchDims] = {};
+
+  int64_t count() const {
+    int64_t n = 1;
+    for (int d = 0; d < ndim; ++d) n *= size[d];
+    return n;
+  }
+  // The element offset of batch member `index` in an operand.
+  int64_t offset(const Operand& x, int64_t index) const {
+    int64_t o = 0;
+    for (int d = ndim - 1; d >= 0; --d) {
+      o += index % size[d] * x.batch[d];
+      index /= size[d];
+    }
+    return o;
+  }
+};
+
+// A cancel flag of either interface.
+struct CancelFlag {
+  const std::atomic<bool>* flag = nullptr;
+  const volatile int32_t* word = nullptr;
+
+  bool raised() const {
+    return (flag && flag->load(std::memory_order_relaxed)) || (word && *word != 0);
+  }
+};
+
+struct MatmulParams {
+  Semiring semiring{};
+  DType dtype{};
+  int64_t m = 0, n = 0, k = 0;
+  BatchShape batch;
+  Operand a, b, c;
+  Operand argmax;  // int32; data is null if not wanted
+  bool accumulate = false;
+  int64_t argmax_offset = 0;
+  int threads = 0;
+  CancelFlag cancel;
+};
+
+// grad_a and grad_b have stride 0 along batch dimensions that their operand was broadcast over.
+struct BackwardParams {
+  Semiring semiring{};
+  DType dtype{};
+  int64_t m = 0, n = 0, k = 0;
+  BatchShape batch;
+  Operand grad_c, argmax, a, b;
+  Operand grad_a, grad_b;  // data is null if not wanted
+  bool argmax_is_int64 = false;
+  int threads = 0;
+};
+
+}  // namespace tropical

@@ -1,0 +1,34 @@
+// Reading a DLTensor.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "tropical_gemm/dlpack.h"
+
+namespace tropical {
+
+inline int64_t item_bytes(const DLTensor& x) { return x.dtype.bits / 8; }
+
+inline char* data_of(const DLTensor& x) { return static_cast<char*>(x.data) + x.byte_offset; }
+
+inline int64_t stride_of(const DLTensor& x, int axis) {
+  if (x.strides) return x.strides[axis];
+  int64_t step = 1;
+  for (int d = x.ndim - 1; d > axis; --d) step *= x.shape[d];
+  return step;
+}
+
+inline bool is_empty(const DLTensor& x) {
+  for (int d = 0; d < x.ndim; ++d)
+    if (x.shape[d] == 0) return true;
+  return false;
+}
+
+inline std::string shape_text(const int64_t* shape, int ndim) {
+  std::string s = "(";
+  for (int d = 0; d < ndim; ++d) s += (d ? ", " : "") + std::to_string(shape[d]);
+  return s + (ndim == 1 ? ",)" : ")");
+}
+inline std::string shape_text(const DLTensor& x) { return shape_text(x.shape, x.ndim); }
+
+}  // namespace tropical

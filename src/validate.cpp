@@ -1,0 +1,251 @@
+#include "validate.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "overlap.h"
+#include "tensor.h"
+#include "visit.h"
+
+namespace tropical {
+namespace {
+
+[[noreturn]] void bad_value(const std::string& text) { throw Error(ErrorCode::invalid_value, text); }
+[[noreturn]] void bad_type(const std::string& text) { throw Error(ErrorCode::invalid_type, text); }
+
+// What every tensor must satisfy before its shape is looked at.
+void check_tensor(const DLTensor& x, const char* name) {
+  const std::string who = name;
+  if (x.device.device_type != kDLCPU)
+    throw Error(ErrorCode::unsupported, who + " is on device type " + std::to_string(x.device.device_type) +
+                                            "; this build computes on host memory only");
+  if (x.ndim < 1) bad_value(who + " has 0 dimensions, expected at least 1");
+  if (x.ndim > kMaxBatchDims + 2)
+    bad_value(who + " has " + std::to_string(x.ndim) + " dimensions, at most " + std::to_string(kMaxBatchDims + 2) +
+              " are supported");
+  int64_t count = item_bytes(x);
+  for (int d = 0; d < x.ndim; ++d) {
+    if (x.shape[d] < 0) bad_value(who + " has a negative size in its shape " + shape_text(x));
+    if (__builtin_mul_overflow(count, std::max<int64_t>(x.shape[d], 1), &count))
+      bad_value(who + " of shape " + shape_text(x) + " has more bytes than 64 bits can count");
+  }
+  if (is_empty(x)) return;
+  if (!x.data) bad_value(who + " of shape " + shape_text(x) + " has a null data pointer");
+  if (reinterpret_cast<uintptr_t>(data_of(x)) % static_cast<uintptr_t>(item_bytes(x)))
+    bad_value(who + " is not aligned to its element size of " + std::to_string(item_bytes(x)) +
+              " bytes; pass an aligned copy");
+}
+
+void check_written(const DLTensor& x, const char* name) {
+  for (int d = 0; d < x.ndim; ++d)
+    if (x.shape[d] > 1 && stride_of(x, d) == 0)
+      bad_value(std::string(name) + " of shape " + shape_text(x) + " has stride 0 in axis " + std::to_string(d) +
+                "; an output needs an element of its own for each entry");
+  if (overlaps_itself(x)) bad_value(std::string(name) + " of shape " + shape_text(x) + " overlaps itself in memory");
+}
+
+void check_disjoint(const DLTensor& written, const char* name, const DLTensor& other, const char* other_name) {
+  if (overlaps(written, other))
+    bad_value(std::string(name) + " overlaps " + other_name + " in memory; pass an output of its own");
+}
+
+// Of `name`, which has to have the shape of the product a x b.
+void check_shape(const DLTensor& x, const char* name, const std::vector<int64_t>& expected) {
+  if (x.ndim != static_cast<int>(expected.size()) || !std::equal(expected.begin(), expected.end(), x.shape))
+    bad_value(std::string(name) + " has shape " + shape_text(x) + ", expected " +
+              shape_text(expected.data(), static_cast<int>(expected.size())));
+}
+
+void check_dtype(const DLTensor& x, const char* name, DType expected, const char* like) {
+  const DType d = dtype_of(x.dtype, name);
+  if (d != expected)
+    bad_type(std::string(name) + " has dtype " + dtype_name(d) + ", expected " + dtype_name(expected) + like);
+}
+
+int batch_dims(const DLTensor& x) { return std::max(x.ndim - 2, 0); }
+
+struct ProductShape {
+  int64_t m, n, k;
+  BatchShape batch;
+  std::vector<int64_t> full;
+};
+
+ProductShape product_shape(const DLTensor& a, const DLTensor& b) {
+  check_tensor(a, "a");
+  check_tensor(b, "b");
+  const std::string both = "a has shape " + shape_text(a) + " and b has shape " + shape_text(b);
+  ProductShape s{};
+  s.m = a.ndim == 1 ? 1 : a.shape[a.ndim - 2];
+  s.k = a.shape[a.ndim - 1];
+  const int64_t kb = b.ndim == 1 ? b.shape[0] : b.shape[b.ndim - 2];
+  s.n = b.ndim == 1 ? 1 : b.shape[b.ndim - 1];
+  if (s.k != kb)
+    bad_value(both + ": the last axis of a (" + std::to_string(s.k) + ") must equal " +
+              (b.ndim == 1 ? "the axis" : "the last axis but one") + " of b (" + std::to_string(kb) + ")");
+  const int na = batch_dims(a), nb = batch_dims(b);
+  s.batch.ndim = std::max(na, nb);
+  for (int d = 0; d < s.batch.ndim; ++d) {
+    const int da = d - (s.batch.ndim - na), db = d - (s.batch.ndim - nb);
+    const int64_t xa = da < 0 ? 1 : a.shape[da], xb = db < 0 ? 1 : b.shape[db];
+    if (xa != xb && xa != 1 && xb != 1) bad_value(both + ": their leading axes do not broadcast");
+    s.batch.size[d] = xa == 1 ? xb : xa;
+  }
+  s.full.assign(s.batch.size, s.batch.size + s.batch.ndim);
+  if (a.ndim > 1) s.full.push_back(s.m);
+  if (b.ndim > 1) s.full.push_back(s.n);
+  int64_t bytes = 8;
+  for (const int64_t x : s.full)
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(x, 1), &bytes))
+      bad_value(both + ": their product has more elements than memory can hold");
+  return s;
+}
+
+// Strides of x as an operand: its batch axes aligned to the right end of `shape`, 0 where it is broadcast.
+Operand operand(const DLTensor& x, const BatchShape& shape, bool has_row, bool has_col) {
+  Operand o;
+  o.data = data_of(x);
+  int axis = x.ndim;
+  if (has_col) o.col = stride_of(x, --axis);
+  if (has_row) o.row = stride_of(x, --axis);
+  for (int d = shape.ndim - 1; d >= 0 && axis > 0; --d) {
+    --axis;
+    o.batch[d] = x.shape[axis] == 1 ? 0 : stride_of(x, axis);
+  }
+  return o;
+}
+
+// Drops batch axes of size 1 and merges neighbours that all operands step through evenly.
+template <size_t Count>
+void collapse(BatchShape& shape, Operand* const (&operands)[Count]) {
+  int kept = 0;
+  for (int d = 0; d < shape.ndim; ++d) {
+    if (shape.size[d] == 1) continue;
+    const bool merges = kept > 0 && std::all_of(std::begin(operands), std::end(operands), [&](const Operand* o) {
+                          return o->batch[kept - 1] == o->batch[d] * shape.size[d];
+                        });
+    if (merges) {
+      shape.size[kept - 1] *= shape.size[d];
+    } else {
+      shape.size[kept++] = shape.size[d];
+    }
+    for (Operand* o : operands) o->batch[kept - 1] = o->batch[d];
+  }
+  shape.ndim = kept;
+}
+
+void check_semiring(Semiring semiring, DType dtype) {
+  bool ok = false;
+  visit(semiring, dtype, [&]<class S, class T>() { ok = true; });
+  if (!ok)
+    bad_type(std::string("a has dtype ") + dtype_name(dtype) + ", which the semiring " + semiring_name(semiring) +
+             " does not have; " +
+             (semiring == Semiring::or_and ? "it is defined on bool only" : "bool is for or_and only"));
+}
+
+constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
+
+}  // namespace
+
+std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b) { return product_shape(a, b).full; }
+
+MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
+                             const DLTensor* argmax, const MatmulOptions& options) {
+  MatmulParams p;
+  p.semiring = semiring;
+  p.dtype = dtype_of(a.dtype, "a");
+  check_dtype(b, "b", p.dtype, " like a");
+  check_semiring(semiring, p.dtype);
+  const ProductShape s = product_shape(a, b);
+  p.m = s.m, p.n = s.n, p.k = s.k, p.batch = s.batch;
+
+  check_dtype(c, "out", p.dtype, " like a");
+  check_shape(c, "out", s.full);
+  check_tensor(c, "out");
+  check_written(c, "out");
+  check_disjoint(c, "out", a, "a");
+  check_disjoint(c, "out", b, "b");
+  const bool row = a.ndim > 1, col = b.ndim > 1;
+  p.a = operand(a, p.batch, row, true);
+  p.b = operand(b, p.batch, true, col);
+  p.c = operand(c, p.batch, row, col);
+  if (options.argmax_offset < 0)
+    bad_value("argmax_offset is " + std::to_string(options.argmax_offset) + ", expected at least 0");
+  if (argmax) {
+    check_dtype(*argmax, "argmax", DType::i32, "");
+    check_shape(*argmax, "argmax", s.full);
+    check_tensor(*argmax, "argmax");
+    check_written(*argmax, "argmax");
+    check_disjoint(*argmax, "argmax", a, "a");
+    check_disjoint(*argmax, "argmax", b, "b");
+    check_disjoint(*argmax, "argmax", c, "out");
+    if (p.k > kMaxIndex - std::min(options.argmax_offset, kMaxIndex))
+      bad_value("argmax_offset (" + std::to_string(options.argmax_offset) + ") plus the summed axis of a (" +
+                std::to_string(p.k) + ") exceeds " + std::to_string(kMaxIndex) +
+                ", the largest index that int32 can hold; split the axis and use accumulate with argmax_offset");
+    p.argmax = operand(*argmax, p.batch, row, col);
+  } else if (options.argmax_offset != 0) {
+    bad_value("argmax_offset is " + std::to_string(options.argmax_offset) + " but no argmax was asked for");
+  }
+  if (options.threads < 0)
+    bad_value("threads is " + std::to_string(options.threads) + ", expected 0 (all) or a positive number");
+  p.accumulate = options.accumulate;
+  p.argmax_offset = options.argmax_offset;
+  p.threads = options.threads;
+  p.cancel.flag = options.cancel;
+  collapse(p.batch, {&p.a, &p.b, &p.c, &p.argmax});
+  return p;
+}
+
+BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
+                                 const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads) {
+  BackwardParams p;
+  p.semiring = semiring;
+  p.dtype = dtype_of(a.dtype, "a");
+  check_dtype(b, "b", p.dtype, " like a");
+  check_semiring(semiring, p.dtype);
+  bool differentiable = false;
+  visit(semiring, p.dtype, [&]<class S, class T>() { differentiable = differentiable_v<S, T>; });
+  if (!differentiable)
+    bad_type(std::string("a has dtype ") + dtype_name(p.dtype) +
+             "; gradients exist for float16, bfloat16, float32 and float64");
+  const ProductShape s = product_shape(a, b);
+  p.m = s.m, p.n = s.n, p.k = s.k, p.batch = s.batch, p.threads = threads;
+
+  check_dtype(grad_c, "grad_c", p.dtype, " like a");
+  check_shape(grad_c, "grad_c", s.full);
+  check_tensor(grad_c, "grad_c");
+  const DType index = dtype_of(argmax.dtype, "argmax");
+  if (index != DType::i32 && index != DType::i64)
+    bad_type(std::string("argmax has dtype ") + dtype_name(index) + ", expected int32 or int64");
+  p.argmax_is_int64 = index == DType::i64;
+  check_shape(argmax, "argmax", s.full);
+  check_tensor(argmax, "argmax");
+  if (threads < 0) bad_value("threads is " + std::to_string(threads) + ", expected 0 (all) or a positive number");
+
+  const bool row = a.ndim > 1, col = b.ndim > 1;
+  p.grad_c = operand(grad_c, p.batch, row, col);
+  p.argmax = operand(argmax, p.batch, row, col);
+  p.a = operand(a, p.batch, row, true);
+  p.b = operand(b, p.batch, true, col);
+  const auto gradient = [&](const DLTensor* g, const char* name, const DLTensor& of, const char* like, bool has_row,
+                            bool has_col) -> Operand {
+    if (!g) return {};
+    check_dtype(*g, name, p.dtype, like);
+    check_shape(*g, name, {of.shape, of.shape + of.ndim});
+    check_tensor(*g, name);
+    check_written(*g, name);
+    check_disjoint(*g, name, grad_c, "grad_c");
+    check_disjoint(*g, name, argmax, "argmax");
+    check_disjoint(*g, name, a, "a");
+    check_disjoint(*g, name, b, "b");
+    return operand(*g, p.batch, has_row, has_col);
+  };
+  p.grad_a = gradient(grad_a, "grad_a", a, " like a", row, true);
+  p.grad_b = gradient(grad_b, "grad_b", b, " like b", true, col);
+  if (grad_a && grad_b) check_disjoint(*grad_a, "grad_a", *grad_b, "grad_b");
+  collapse(p.batch, {&p.grad_c, &p.argmax, &p.a, &p.b, &p.grad_a, &p.grad_b});
+  return p;
+}
+
+}  // namespace tropical

@@ -1,0 +1,17 @@
+// The shape, dtype and aliasing rules of the public operations, in one place: tensors in, params out.
+#pragma once
+#include <vector>
+
+#include "params.h"
+#include "tropical_gemm/matmul.h"
+
+namespace tropical {
+
+// All throw Error naming the argument, what came and what was expected.
+MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
+                             const DLTensor* argmax, const MatmulOptions& options);
+
+BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
+                                 const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads);
+
+}  // namespace tropical
