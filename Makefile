@@ -1,0 +1,33 @@
+# Each target is a script in scripts/; every one of them sets up what it needs first.
+.PHONY: help setup demo test lint format bench asan tsan clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):  ## /\1\t/p' Makefile | expand -t 10
+
+setup:  ## install what development needs: system packages, and Python packages into .venv
+	scripts/setup.sh dev
+
+demo:  ## build, install into .venv, and run the on handwritten digits
+	scripts/demo.sh
+
+test:  ## build and run all C, C++ and Python tests
+	scripts/test.sh
+
+lint:  ## check formats, lint C++ and Python, check types
+	scripts/lint.sh
+
+format:  ## format C++ and Python sources
+	scripts/setup.sh lint
+	scripts/format.sh
+
+bench:  ## build and run the C++ benchmarks
+	scripts/bench.sh
+
+asan:  ## C++ tests under the address and undefined-behaviour sanitizers
+	scripts/sanitize.sh asan
+
+tsan:  ## C++ tests under the thread sanitizer
+	scripts/sanitize.sh tsan
+
+clean:  ## remove builds and .venv
+	rm -rf build .venv

@@ -1,0 +1,49 @@
+// Shortest connections of at most two roads between five towns, and the town in between.
+#include <tropical_gemm/tropical_gemm.h>
+
+#include <array>
+#include <cstdio>
+#include <limits>
+
+namespace {
+
+constexpr int kTowns = 5;
+constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr std::array<const char*, kTowns> kNames = {"Aa", "Bree", "Cley", "Dale", "Eye"};
+
+}  // namespace
+
+int main() {
+  const std::array<double, kTowns * kTowns> roads = {
+      0,     4,     kNone, 9,     kNone,  //
+      4,     0,     3,     kNone, kNone,  //
+      kNone, 3,     0,     2,     kNone,  //
+      9,     kNone, 2,     0,     kNone,  //
+      kNone, kNone, kNone, kNone, 0,
+  };
+  std::array<double, kTowns * kTowns> lengths{};
+  std::array<int32_t, kTowns * kTowns> via{};
+
+  const tropical::MatrixView<const double> a(roads.data(), {kTowns, kTowns});
+  const tropical::MatrixView<double> c(lengths.data(), {kTowns, kTowns});
+  const tropical::MatrixView<int32_t> argmax(via.data(), {kTowns, kTowns});
+  try {
+    // lengths[i][j] = min over k of roads[i][k] + roads[k][j]; via[i][j] is that k, -1 where there is no way.
+    tropical::matmul<tropical::MinPlus, double>(a, a, c, argmax);
+  } catch (const tropical::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+
+  for (int i = 0; i < kTowns; ++i) {
+    for (int j = i + 1; j < kTowns; ++j) {
+      const auto at = static_cast<size_t>(i * kTowns + j);
+      if (via[at] < 0)
+        std::printf("%s - %s: no way\n", kNames[static_cast<size_t>(i)], kNames[static_cast<size_t>(j)]);
+      else
+        std::printf("%s - %s: %g, by %s\n", kNames[static_cast<size_t>(i)], kNames[static_cast<size_t>(j)], lengths[at],
+                    kNames[static_cast<size_t>(via[at])]);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Formats C++ and Python sources; with --check, only says what would change.
+source "$(dirname "$0")/common.sh"
+
+mapfile -t sources < <(git ls-files --cached --others --exclude-standard -- '*.h' '*.cpp' '*.c' '*.cc')
+if [ "${1:-}" = --check ]; then
+  clang-format --dry-run -Werror "${sources[@]}"
+  ruff format --check .
+else
+  clang-format -i "${sources[@]}"
+  ruff format .
+fi

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds the Python package in build/python and installs it into .venv. With --tests, the C++ tests are built there
+# too, so that the library is compiled once for both. Incremental.
+source "$(dirname "$0")/common.sh"
+
+tests=OFF
+[ "${1:-}" = --tests ] && tests=ON
+
+stamp="$VENV/.installed-package-tests-$tests"
+sources=(CMakeLists.txt pyproject.toml cmake include src python/bindings python/tropical_gemm)
+[ "$tests" = ON ] && sources+=(tests)
+if [ -e "$stamp" ] && [ -z "$(find "${sources[@]}" -newer "$stamp" -not -path '*/__pycache__*' -print -quit)" ]; then
+  exit 0
+fi
+say "building and installing the package (jobs: $JOBS)"
+rm -f "$VENV"/.installed-package-*
+touch "$stamp.new"
+pip install --quiet --no-build-isolation --no-deps --force-reinstall \
+  -Cbuild-dir=build/python -Ccmake.define.TG_BUILD_TESTS="$tests" .
+mv "$stamp.new" "$stamp"

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Format and lint checks of C++ and Python sources. Changes nothing.
+source "$(dirname "$0")/common.sh"
+
+scripts/setup.sh lint
+say "clang-format, ruff format"
+scripts/format.sh --check
+say "ruff check"
+ruff check .
+say "mypy"
+mypy
+say "clang-tidy"
+cmake --preset lint >/dev/null
+mapfile -t sources < <(git ls-files -- 'src/*.cpp')
+printf '%s\n' "${sources[@]}" | xargs -n1 -P "$JOBS" clang-tidy --quiet -p build/lint
