@@ -7,14 +7,14 @@
 
 namespace {
 
-constexpr int kTowns = 5;
+constexpr size_t kTowns = 5;
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr std::array<const char*, kTowns> kNames = {"Aa", "Bree", "Cley", "Dale", "Eye"};
 
 }  // namespace
 
 int main() {
-  const std::array<double, kTowns * kTowns> roads = {
+  const std::array<double, kTowns* kTowns> roads = {
       0,     4,     kNone, 9,     kNone,  //
       4,     0,     3,     kNone, kNone,  //
       kNone, 3,     0,     2,     kNone,  //
@@ -35,14 +35,14 @@ int main() {
     return 1;
   }
 
-  for (int i = 0; i < kTowns; ++i) {
-    for (int j = i + 1; j < kTowns; ++j) {
-      const auto at = static_cast<size_t>(i * kTowns + j);
-      if (via[at] < 0)
-        std::printf("%s - %s: no way\n", kNames[static_cast<size_t>(i)], kNames[static_cast<size_t>(j)]);
+  for (size_t i = 0; i < kTowns; ++i) {
+    for (size_t j = i + 1; j < kTowns; ++j) {
+      const int32_t k = via[i * kTowns + j];
+      std::printf("%-4s - %-4s: ", kNames[i], kNames[j]);
+      if (k < 0)
+        std::printf("no way\n");
       else
-        std::printf("%s - %s: %g, by %s\n", kNames[static_cast<size_t>(i)], kNames[static_cast<size_t>(j)], lengths[at],
-                    kNames[static_cast<size_t>(via[at])]);
+        std::printf("%g, by %s\n", lengths[i * kTowns + j], kNames[static_cast<size_t>(k)]);
     }
   }
   return 0;
