@@ -1,8 +1,8 @@
 """Geodesic distances over handwritten digits, and a map of the digits drawn from them (Isomap).
 
-Each image is joined to its nearest neighbours; the length of the shortest path through that graph is the distance
-along the cloud of images. All pairs come from repeated squaring in the (min, +) semiring: a distance matrix of paths
-of up to s steps, times itself, is the one of up to 2s steps.
+Each image is joined to its nearest neighbours; the length of the shortest path through that graph is the
+distance along the cloud of images. All pairs come from repeated squaring in the (min, +) semiring: the matrix
+of paths of up to s steps, times itself, is that of up to 2s steps.
 """
 
 from __future__ import annotations
@@ -10,17 +10,13 @@ from __future__ import annotations
 import argparse
 import time
 
-import matplotlib
 import numpy as np
+import tropical_gemm as tg
+from matplotlib.figure import Figure
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components, shortest_path
 from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
-
-import tropical_gemm as tg
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 
 def neighbour_graph(images: np.ndarray, neighbours: int):
@@ -63,7 +59,8 @@ def embed(distances: np.ndarray) -> np.ndarray:
 
 
 def draw(points: np.ndarray, digits: np.ndarray, title: str, path: str) -> None:
-    figure, axes = plt.subplots(figsize=(8, 7), layout="constrained")
+    figure = Figure(figsize=(8, 7), layout="constrained")
+    axes = figure.subplots()
     dots = axes.scatter(points[:, 0], points[:, 1], c=digits, cmap="tab10", vmin=-0.5, vmax=9.5, s=8)
     figure.colorbar(dots, ticks=range(10), label="digit")
     axes.set(title=title, xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
@@ -79,7 +76,7 @@ def main() -> None:
     images, digits = load_digits(return_X_y=True)
     graph = neighbour_graph(images, arguments.neighbours)
     n = len(images)
-    print(f"{n} images, {arguments.neighbours} nearest neighbours each, {graph.nnz // 2} edges, one connected piece")
+    print(f"{n} images, {arguments.neighbours} nearest neighbours each: {graph.nnz // 2} edges, connected")
 
     lengths = edge_lengths(graph)
     start = time.perf_counter()
@@ -96,7 +93,9 @@ def main() -> None:
     # A path has fewer than n edges; adding them in another order moves the sum by less than this.
     bound = n * np.finfo(np.float64).eps * expected.max()
     difference = np.abs(distances - expected).max()
-    print(f"largest difference: {difference:.2e} (distances up to {expected.max():.1f}; rounding bound {bound:.2e})")
+    print(
+        f"largest difference: {difference:.1e} in lengths up to {expected.max():.0f} (rounding: {bound:.1e})"
+    )
     if not difference <= bound:
         raise SystemExit("the distances differ by more than rounding")
 

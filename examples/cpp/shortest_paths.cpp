@@ -8,21 +8,22 @@
 namespace {
 
 constexpr size_t kTowns = 5;
+constexpr size_t kPairs = kTowns * kTowns;
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr std::array<const char*, kTowns> kNames = {"Aa", "Bree", "Cley", "Dale", "Eye"};
 
 }  // namespace
 
 int main() {
-  const std::array<double, kTowns* kTowns> roads = {
+  const std::array<double, kPairs> roads = {
       0,     4,     kNone, 9,     kNone,  //
       4,     0,     3,     kNone, kNone,  //
       kNone, 3,     0,     2,     kNone,  //
       9,     kNone, 2,     0,     kNone,  //
       kNone, kNone, kNone, kNone, 0,
   };
-  std::array<double, kTowns * kTowns> lengths{};
-  std::array<int32_t, kTowns * kTowns> via{};
+  std::array<double, kPairs> lengths{};
+  std::array<int32_t, kPairs> via{};
 
   const tropical::MatrixView<const double> a(roads.data(), {kTowns, kTowns});
   const tropical::MatrixView<double> c(lengths.data(), {kTowns, kTowns});
