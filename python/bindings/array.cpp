@@ -1,0 +1,223 @@
+#include "array.h"
+
+#include <nanobind/ndarray.h>
+
+#include <bit>
+#include <cstring>
+#include <new>
+#include <optional>
+
+#include "tropical_gemm/matmul.h"
+#include "tropical_gemm/tensor_view.h"
+
+namespace tropical::python {
+namespace {
+
+[[noreturn]] void bad_value(const std::string& text) { throw Error(ErrorCode::invalid_value, text); }
+
+std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+
+[[noreturn]] void bad_dtype(nb::handle array, const char* name) {
+  throw Error(ErrorCode::invalid_type, std::string(name) + " has dtype " + text_of(array.attr("dtype")) +
+                                           ", expected one of " + dtype_list());
+}
+
+// The DLPack type of a one-letter buffer format, if there is one.
+std::optional<DLDataType> dlpack_type(const char* format, Py_ssize_t item_size) {
+  if (std::strlen(format) != 1) return std::nullopt;
+  const auto bits = static_cast<uint8_t>(8 * item_size);
+  switch (*format) {
+    case '?':
+      return DLDataType{kDLBool, bits, 1};
+    case 'e':
+    case 'f':
+    case 'd':
+      return DLDataType{kDLFloat, bits, 1};
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+      return DLDataType{kDLInt, bits, 1};
+    default:
+      return std::nullopt;
+  }
+}
+
+// Strips a byte-order mark; true if it says the other order than this machine's.
+bool take_byte_order(const char*& format) {
+  constexpr bool little = std::endian::native == std::endian::little;
+  switch (*format) {
+    case '@':
+    case '=':
+      ++format;
+      return false;
+    case '<':
+      ++format;
+      return !little;
+    case '>':
+    case '!':
+      ++format;
+      return little;
+    default:
+      return false;
+  }
+}
+
+bool is_bfloat16(nb::handle array) { return text_of(array.attr("dtype")) == "bfloat16"; }
+
+// Memory that the host can read, whatever the producer calls it.
+bool is_host(int device_type) {
+  return device_type == kDLCPU || device_type == kDLCUDAHost || device_type == kDLROCMHost;
+}
+
+void check_host(int device_type, const char* name) {
+  if (is_host(device_type)) return;
+  const bool cuda = device_type == kDLCUDA || device_type == kDLCUDAManaged;
+  throw Error(ErrorCode::unsupported,
+              std::string(name) + " is on " +
+                  (cuda ? "a CUDA device" : "a device (DLPack type " + std::to_string(device_type) + ")") +
+                  ", but this build has no CUDA backend (tropical_gemm.cuda_available() is False); "
+                  "pass arrays in host memory");
+}
+
+constexpr const char* kLegacy = "dltensor";
+constexpr const char* kVersioned = "dltensor_versioned";
+
+}  // namespace
+
+const NumPy& numpy() {
+  // Never destroyed: the interpreter may be gone by then.
+  static const NumPy* const cache = [] {
+    const nb::module_ module = nb::module_::import_("numpy");
+    auto* made = new NumPy{module.attr("ndarray"), module.attr("empty"), {}};
+    const auto add = [&]<class T>() {
+      if constexpr (!std::is_same_v<T, bfloat16>)
+        made->dtypes[static_cast<size_t>(TypeInfo<T>::kId)] = module.attr("dtype")(TypeInfo<T>::kName);
+    };
+    [&]<class... T>(TypeList<T...>) { (add.template operator()<T>(), ...); }(AllTypes{});
+    return made;
+  }();
+  return *cache;
+}
+
+std::string dtype_list() {
+  std::string names;
+  [&]<class... T>(TypeList<T...>) {
+    ((names += std::string(names.empty() ? "" : ", ") + TypeInfo<T>::kName), ...);
+  }(AllTypes{});
+  return names;
+}
+
+Array::Array(nb::handle object, const char* name, Access access) : object_(object) {
+  if (PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(numpy().ndarray.ptr())))
+    read_buffer(name, access);
+  else
+    read_dlpack(name, access);
+}
+
+Array::~Array() {
+  if (view_.obj) PyBuffer_Release(&view_);
+  if (legacy_ && legacy_->deleter) legacy_->deleter(legacy_);
+  if (versioned_ && versioned_->deleter) versioned_->deleter(versioned_);
+}
+
+void Array::read_buffer(const char* name, Access access) {
+  // Writability is checked below: asking for it here would give NumPy's text, which names no argument.
+  constexpr int flags = PyBUF_STRIDES | PyBUF_FORMAT;
+  std::optional<DLDataType> dtype;
+  if (PyObject_GetBuffer(object_.ptr(), &view_, flags) != 0) {
+    // Types from outside NumPy have no format; bfloat16 is read through its bits.
+    PyErr_Clear();
+    if (!is_bfloat16(object_)) bad_dtype(object_, name);
+    const nb::object bits = object_.attr("view")("uint16");
+    if (PyObject_GetBuffer(bits.ptr(), &view_, flags) != 0) throw nb::python_error();
+    dtype = dlpack_dtype<bfloat16>();
+  }
+  const char* format = view_.format;
+  const bool swapped = take_byte_order(format);
+  if (!dtype) dtype = dlpack_type(format, view_.itemsize);
+  // The destructor does not run when a constructor throws.
+  const auto fail = [&](const std::string& text) {
+    PyBuffer_Release(&view_);
+    bad_value(std::string(name) + text);
+  };
+  if (!dtype) {
+    PyBuffer_Release(&view_);
+    bad_dtype(object_, name);
+  }
+  if (swapped)
+    fail(" has dtype " + text_of(object_.attr("dtype")) + " of foreign byte order; pass " + name + ".astype(" + name +
+         ".dtype.newbyteorder('='))");
+  if (access == Access::write && view_.readonly) fail(" is read-only, expected a writable array");
+  for (int d = 0; d < view_.ndim; ++d) {
+    // The strides of empty arrays and of axes of size 1 are arbitrary and never used.
+    if (view_.len > 0 && view_.shape[d] > 1 && view_.strides[d] % view_.itemsize)
+      fail(" has a stride of " + std::to_string(view_.strides[d]) + " bytes in axis " + std::to_string(d) +
+           ", not a multiple of its element size of " + std::to_string(view_.itemsize) + " bytes; pass a copy");
+    strides_[d] = view_.strides[d] / view_.itemsize;
+  }
+  static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
+  tensor_.data = view_.buf;
+  tensor_.device = {kDLCPU, 0};
+  tensor_.ndim = view_.ndim;
+  tensor_.dtype = *dtype;
+  tensor_.shape = reinterpret_cast<int64_t*>(view_.shape);
+  tensor_.strides = strides_;
+}
+
+void Array::read_dlpack(const char* name, Access access) {
+  const nb::object device = object_.attr("__dlpack_device__")();
+  check_host(nb::cast<int>(nb::int_(device[0])), name);
+  nb::object capsule;
+  try {
+    capsule = object_.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    capsule = object_.attr("__dlpack__")();  // a producer from before DLPack 1.0
+  }
+  take_capsule(capsule, name, access);
+  tensor_.device = {kDLCPU, 0};
+}
+
+// Takes ownership, which DLPack marks by renaming the capsule.
+void Array::take_capsule(nb::handle capsule, const char* name, Access access) {
+  if (PyCapsule_IsValid(capsule.ptr(), kVersioned)) {
+    auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
+    if (managed->version.major != DLPACK_MAJOR_VERSION)
+      throw Error(ErrorCode::unsupported, std::string(name) + " speaks DLPack " +
+                                              std::to_string(managed->version.major) + ", this build speaks 1");
+    if (access == Access::write && managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY)
+      bad_value(std::string(name) + " is read-only, expected a writable array");
+    if (access == Access::write && managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED)
+      bad_value(std::string(name) + " can only be reached as a copy, expected an array that can be written in place");
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+    versioned_ = managed;
+    tensor_ = managed->dl_tensor;
+  } else if (PyCapsule_IsValid(capsule.ptr(), kLegacy)) {
+    legacy_ = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kLegacy));
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+    tensor_ = legacy_->dl_tensor;
+  } else {
+    throw Error(ErrorCode::invalid_type, std::string(name) + ".__dlpack__() returned no unused DLPack capsule");
+  }
+}
+
+nb::object new_array(const std::vector<int64_t>& shape, const DLDataType& dtype, const Array& like) {
+  if (like.is_numpy()) {
+    nb::object sizes = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+    for (size_t d = 0; d < shape.size(); ++d)
+      PyTuple_SET_ITEM(sizes.ptr(), static_cast<Py_ssize_t>(d), PyLong_FromLongLong(shape[d]));
+    const nb::object& known = numpy().dtypes[static_cast<size_t>(dtype_of(dtype, "a"))];
+    return numpy().empty(sizes, known.is_valid() ? known : nb::object(like.object().attr("dtype")));
+  }
+  constexpr std::align_val_t alignment{64};  // what consumers such as JAX take without copying
+  size_t bytes = dtype.bits / 8u;
+  for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
+  void* data = ::operator new(bytes, alignment);
+  const nb::capsule owner(data, [](void* p) noexcept { ::operator delete(p, std::align_val_t{64}); });
+  const std::vector<size_t> sizes(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<>(data, sizes.size(), sizes.data(), owner, nullptr,
+                                nb::dlpack::dtype{dtype.code, dtype.bits, dtype.lanes}, nb::device::cpu::value));
+}
+
+}  // namespace tropical::python

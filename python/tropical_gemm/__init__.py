@@ -1,0 +1,28 @@
+"""Tropical (semiring) matrix multiplication: ``C[i, j] = add_k mul(A[i, k], B[k, j])``.
+
+>>> import numpy as np
+>>> import tropical_gemm as tg
+>>> a = np.array([[0.0, 2.0], [1.0, -1.0]])
+>>> b = np.array([[5.0, 0.0], [1.0, 3.0]])
+>>> tg.matmul(a, b)  # max_plus: C[i, j] = max_k (A[i, k] + B[k, j])
+array([[5., 5.],
+       [6., 2.]])
+"""
+
+from . import _install
+
+_install.check()
+
+from ._info import __version__, cuda_available, info, semirings  # noqa: E402
+from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
+
+__all__ = [
+    "MatmulGradients",
+    "MatmulResult",
+    "__version__",
+    "cuda_available",
+    "info",
+    "matmul",
+    "matmul_backward",
+    "semirings",
+]
