@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs the C++ tests under sanitizers.
 #   scripts/sanitize.sh asan    address and undefined behaviour
-#   scripts/sanitize.sh tsan    data races, with clang: g++'s OpenMP run-time gives false reports
+#   scripts/sanitize.sh tsan    data races, in the tests about threads; with clang, whose OpenMP run-time tells the
+#                               sanitizer about its barriers (by Archer), where g++'s gives false reports
 source "$(dirname "$0")/common.sh"
 
 case "${1:-}" in

@@ -4,7 +4,7 @@
 #   scripts/setup.sh demo     build + what the examples import
 #   scripts/setup.sh dev      build + GoogleTest + python/requirements-dev.txt
 #   scripts/setup.sh bench    dev + Google Benchmark
-#   scripts/setup.sh lint     dev + clang-format and clang-tidy
+#   scripts/setup.sh lint     build + clang, clang-format, clang-tidy + python/requirements-dev.txt
 #   scripts/setup.sh tsan     build + GoogleTest + clang and its OpenMP run-time
 source "$(dirname "$0")/common.sh"
 
@@ -16,8 +16,8 @@ case "$step" in
   demo) requirements=(examples/requirements.txt) ;;
   dev) packages+=(libgtest-dev) requirements=(python/requirements-dev.txt) ;;
   bench) packages+=(libgtest-dev libbenchmark-dev) requirements=(python/requirements-dev.txt) ;;
-  # libomp-dev: clang-tidy looks for omp.h there.
-  lint) packages+=(libgtest-dev clang-format clang-tidy libomp-dev) requirements=(python/requirements-dev.txt) ;;
+  # clang-tidy reads the commands of a clang build, and omp.h from libomp-dev.
+  lint) packages+=(clang clang-format clang-tidy libomp-dev) requirements=(python/requirements-dev.txt) ;;
   tsan) packages+=(libgtest-dev clang libclang-rt-dev llvm libomp-dev) ;;
   *) echo "setup.sh: unknown step '$step'" >&2 && exit 2 ;;
 esac
