@@ -18,8 +18,8 @@ namespace {
 std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
 
 [[noreturn]] void bad_dtype(nb::handle array, const char* name) {
-  throw Error(ErrorCode::invalid_type, std::string(name) + " has dtype " + text_of(array.attr("dtype")) +
-                                           ", expected one of " + dtype_list());
+  throw Error(ErrorCode::invalid_type,
+              std::string(name) + " has dtype " + text_of(array.attr("dtype")) + ", expected one of " + dtype_list());
 }
 
 // The DLPack type of a one-letter buffer format, if there is one.
@@ -214,10 +214,11 @@ nb::object new_array(const std::vector<int64_t>& shape, const DLDataType& dtype,
   size_t bytes = dtype.bits / 8u;
   for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
   void* data = ::operator new(bytes, alignment);
-  const nb::capsule owner(data, [](void* p) noexcept { ::operator delete(p, std::align_val_t{64}); });
+  const nb::capsule owner(data, [](void* p) noexcept { ::operator delete (p, std::align_val_t{64}); });
   const std::vector<size_t> sizes(shape.begin(), shape.end());
-  return nb::cast(nb::ndarray<>(data, sizes.size(), sizes.data(), owner, nullptr,
-                                nb::dlpack::dtype{dtype.code, dtype.bits, dtype.lanes}, nb::device::cpu::value));
+  return nb::cast(nb::ndarray<nb::array_api>(data, sizes.size(), sizes.data(), owner, nullptr,
+                                             nb::dlpack::dtype{dtype.code, dtype.bits, dtype.lanes},
+                                             nb::device::cpu::value));
 }
 
 }  // namespace tropical::python

@@ -23,7 +23,8 @@ Semiring semiring_of(nb::handle name) {
   // Spellings seen before; a look-up by name costs more than a small product.
   static PyObject* const seen = PyDict_New();
   if (!PyUnicode_Check(name.ptr()))
-    throw Error(ErrorCode::invalid_type, "semiring is a " + type_text(name) + ", expected a str such as 'max_plus'");
+    throw Error(ErrorCode::invalid_type,
+                "semiring is of type " + type_text(name) + ", expected a str such as 'max_plus'");
   if (PyObject* known = PyDict_GetItemWithError(seen, name.ptr())) return static_cast<Semiring>(PyLong_AsLong(known));
   if (PyErr_Occurred()) throw nb::python_error();
   const Semiring semiring = parse_semiring(nb::cast<std::string_view>(name));
@@ -34,7 +35,7 @@ Semiring semiring_of(nb::handle name) {
 int64_t integer_of(nb::handle object, const char* name, const char* expected) {
   if (!PyIndex_Check(object.ptr()) || PyBool_Check(object.ptr()))
     throw Error(ErrorCode::invalid_type,
-                std::string(name) + " is a " + type_text(object) + ", expected " + expected);
+                std::string(name) + " is of type " + type_text(object) + ", expected " + expected);
   const Py_ssize_t value = PyNumber_AsSsize_t(object.ptr(), nullptr);  // clips what does not fit
   if (value == -1 && PyErr_Occurred()) throw nb::python_error();
   return value;

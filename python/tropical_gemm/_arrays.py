@@ -44,8 +44,8 @@ class NumPy(Kind):
         if type(x) is not np.ndarray and not isinstance(x, np.memmap):
             # A mask, a unit or the algebra of np.matrix would be lost without a word.
             raise TypeError(
-                f"{argument} is a {_name(x)}, a subclass of numpy.ndarray whose own meaning would be ignored; "
-                f"pass a plain array such as numpy.asarray({argument})"
+                f"{argument} is of type {_name(x)}, a subclass of numpy.ndarray whose own meaning would be "
+                f"ignored; pass a plain array such as numpy.asarray({argument})"
             )
         return x
 
@@ -62,12 +62,23 @@ class Torch(Kind):
     def operand(self, x: Any, argument: str) -> Any:
         if x.layout != self.torch.strided:
             raise TypeError(f"{argument} is a torch.Tensor of layout {x.layout}, expected torch.strided")
-        if x.requires_grad and self.torch.is_grad_enabled():
+        if x.device.type != "cpu":
             raise RuntimeError(
-                f"{argument} requires grad, but gradients through tropical_gemm on torch tensors are not available "
-                f"yet in this version; pass {argument}.detach(), and use tropical_gemm.matmul_backward for the gradient"
+                f"{argument} is on the device {x.device}, but this build has no CUDA backend "
+                "(tropical_gemm.cuda_available() is False); pass tensors in host memory"
+            )
+        if self._records_gradient(x):
+            raise RuntimeError(
+                f"{argument} requires grad, but gradients through tropical_gemm on torch tensors are not "
+                f"available yet in this version; pass {argument}.detach(), and use "
+                "tropical_gemm.matmul_backward for the gradient"
             )
         return x.detach().resolve_neg()
+
+    def _records_gradient(self, x: Any) -> bool:
+        if x.requires_grad and self.torch.is_grad_enabled():
+            return True
+        return self.torch.autograd.forward_ad.unpack_dual(x).tangent is not None
 
     def output(self, x: Any, argument: str) -> Any:
         if x.is_neg():
@@ -91,12 +102,15 @@ class Jax(Kind):
     def operand(self, x: Any, argument: str) -> Any:
         if isinstance(x, self.jax.core.Tracer):
             raise TypeError(
-                f"{argument} is a JAX tracer: tropical_gemm works on concrete arrays, not yet inside jit, grad or vmap"
+                f"{argument} is a JAX tracer: tropical_gemm works on concrete arrays, "
+                "not yet inside jit, grad or vmap"
             )
         return x.block_until_ready()
 
     def output(self, x: Any, argument: str) -> Any:
-        raise TypeError(f"{argument} is a {_name(x)}, which cannot be written: JAX arrays are immutable")
+        raise TypeError(
+            f"{argument} is of type {_name(x)}, which cannot be written: JAX arrays are immutable"
+        )
 
     def result(self, x: Any) -> Any:
         return self.jax.dlpack.from_dlpack(x)
@@ -130,7 +144,7 @@ def _kind_of(x: Any, argument: str) -> Kind:
         return _jax
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__") and hasattr(x, "__array_namespace__"):
         return ArrayApi(x.__array_namespace__())
-    raise TypeError(f"{argument} is a {_name(x)}, expected an array; use numpy.asarray({argument})")
+    raise TypeError(f"{argument} is of type {_name(x)}, expected an array; use numpy.asarray({argument})")
 
 
 def common_kind(**arrays: Any) -> Kind:
@@ -140,7 +154,7 @@ def common_kind(**arrays: Any) -> Kind:
     for argument, y in rest:
         if _kind_of(y, argument).library != kind.library:
             raise TypeError(
-                f"{first} is a {_name(x)} and {argument} is a {_name(y)}; arrays of two libraries are not mixed, "
-                "convert one of them"
+                f"{first} is of type {_name(x)} and {argument} is of type {_name(y)}; "
+                "arrays of two libraries are not mixed, convert one of them"
             )
     return kind

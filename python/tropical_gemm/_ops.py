@@ -80,23 +80,24 @@ def matmul(
     Parameters
     ----------
     a, b
-        Arrays of one library (NumPy, PyTorch, JAX, or any that follows the array API standard) in host memory and
-        of one dtype. Shapes follow :func:`numpy.matmul`: matrices ``(..., M, K)`` and ``(..., K, N)`` whose leading
-        axes broadcast, or vectors ``(K,)``. Any strides; nothing is copied.
+        Arrays of one library (NumPy, PyTorch, JAX, or any that follows the array API standard) in host memory
+        and of one dtype. Shapes follow :func:`numpy.matmul`: matrices ``(..., M, K)`` and ``(..., K, N)``
+        whose leading axes broadcast, or vectors ``(K,)``. Any strides; nothing is copied.
     semiring
         ``"max_plus"``, ``"min_plus"``, ``"max_mul"``, ``"min_mul"``, ``"max_min"``, ``"min_max"`` on float32,
-        float64, float16, bfloat16, int16, int32, int64; ``"or_and"`` on bool. ``add`` comes first in the name,
-        ``mul`` second. Spelling is free in case, ``-`` and ``_``.
+        float64, float16, bfloat16, int16, int32, int64; ``"or_and"`` on bool. ``add`` comes first in the
+        name, ``mul`` second. Spelling is free in case, ``-`` and ``_``.
     return_argmax
-        Return ``MatmulResult(values, argmax)``, where ``argmax`` (int32, the shape of the values) is the selected
-        ``k``, for min semirings too: the lowest on ties, the first NaN's if there is one, and -1 where nothing was
-        selected, that is where K is 0 or the value is the semiring's infinite zero (-inf for max_plus, +inf for
-        min_plus, the extreme integer).
+        Return ``MatmulResult(values, argmax)``, where ``argmax`` (int32, the shape of the values) is the
+        selected ``k``, for min semirings too: the lowest on ties, the first NaN's if there is one, and -1
+        where nothing was selected, that is where K is 0 or the value is the semiring's infinite zero (-inf
+        for max_plus, +inf for min_plus, the extreme integer).
     out
         An array to write the values to, or a pair ``(values, argmax)``: exactly the result's shape and dtype,
         writable, without overlap with ``a`` and ``b``. It is returned; a pair as a ``MatmulResult``.
     accumulate
-        ``out <- add(out, A mul B)``. With a pair, an index is rewritten only where the product is strictly better.
+        ``out <- add(out, A mul B)``. With a pair, an index is rewritten only where the product is strictly
+        better.
     argmax_offset
         Added to each index that is not -1, so that K can be processed in pieces with ``accumulate``.
     stream
@@ -106,17 +107,17 @@ def matmul(
 
     Notes
     -----
-    The values are those of the NumPy formula in the same dtype, for max_plus
-    ``(a[:, :, None] + b[None]).max(axis=1)``. NaN propagates. A zero is stored as +0 and a NaN in one fixed form, so
-    that results do not depend on the number of threads. Integers saturate instead of wrapping around, and the
-    extreme one is the infinity of max_plus and min_plus: ``INT_MIN + 5`` is ``INT_MIN`` in max_plus. K = 0 gives the
-    semiring's zero.
+    The values are those of the NumPy formula in the same dtype, for max_plus ``(a[:, :, None] +
+    b[None]).max(axis=1)``. NaN propagates. A zero is stored as +0 and a NaN in one fixed form, so that
+    results do not depend on the number of threads. Integers saturate instead of wrapping around, and the
+    extreme one is the infinity of max_plus and min_plus: ``INT_MIN + 5`` is ``INT_MIN`` in max_plus. K = 0
+    gives the semiring's zero.
 
     Raises
     ------
     TypeError
-        For objects that are no arrays, arrays of two libraries, dtypes that differ or that the semiring lacks, and
-        other arguments of a wrong type.
+        For objects that are no arrays, arrays of two libraries, dtypes that differ or that the semiring
+        lacks, and other arguments of a wrong type.
     ValueError
         For shapes that do not fit, unknown semirings, outputs that cannot be written, ``accumulate`` without
         ``out``, and other arguments of a wrong value. Nothing has been written then.
@@ -171,7 +172,6 @@ def matmul(
     argmax = outputs["argmax"] if "argmax" in outputs else want_argmax and kind.new(shape, "int32")
     made = _core.matmul(x, y, values, argmax, semiring, accumulates, argmax_offset, threads)
 
-
     def returned(name: str, made: Any) -> Any:
         if name not in outputs:
             return kind.result(made)
@@ -195,9 +195,10 @@ def matmul_backward(
 ) -> MatmulGradients:
     """Gradient of ``sum(grad_c * C)`` with respect to ``a`` and ``b``, where ``C = matmul(a, b)``.
 
-    It is the subgradient through the selected indices. With ``k = argmax[i, j]`` and ``g = grad_c[i, j]``, max_plus
-    and min_plus add ``g`` to ``grad_a[i, k]`` and to ``grad_b[k, j]``; max_mul and min_mul add ``g * b[k, j]`` and
-    ``g * a[i, k]``; max_min and min_max add ``g`` to the operand that the inner operation selected, ``a`` on a tie.
+    It is the subgradient through the selected indices. With ``k = argmax[i, j]`` and ``g = grad_c[i, j]``,
+    max_plus and min_plus add ``g`` to ``grad_a[i, k]`` and to ``grad_b[k, j]``; max_mul and min_mul add ``g *
+    b[k, j]`` and ``g * a[i, k]``; max_min and min_max add ``g`` to the operand that the inner operation
+    selected, ``a`` on a tie.
 
     Parameters
     ----------
@@ -205,8 +206,8 @@ def matmul_backward(
         The gradient with respect to the product: its shape and the dtype of ``a``, one of float16, bfloat16,
         float32, float64.
     argmax
-        The indices from ``matmul(a, b, semiring=semiring, return_argmax=True)``, int32 or int64. -1, as any index
-        outside ``[0, K)``, contributes nothing.
+        The indices from ``matmul(a, b, semiring=semiring, return_argmax=True)``, int32 or int64. -1, as any
+        index outside ``[0, K)``, contributes nothing.
     a, b
         The operands of the product.
     semiring
@@ -219,8 +220,8 @@ def matmul_backward(
     Returns
     -------
     MatmulGradients
-        ``(grad_a, grad_b)`` in the shapes of ``a`` and ``b`` (summed over broadcast axes), None where not needed.
-        Sums run in a fixed order, in float32 for float16 and bfloat16. A NaN gradient propagates.
+        ``(grad_a, grad_b)`` in the shapes of ``a`` and ``b`` (summed over broadcast axes), None where not
+        needed. Sums run in a fixed order, in float32 for float16 and bfloat16. A NaN gradient propagates.
 
     Raises
     ------
@@ -261,5 +262,5 @@ def matmul_backward(
 
 def _flag(value: Any, argument: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{argument} is a {type(value).__name__}, expected a bool")
+        raise TypeError(f"{argument} is of type {type(value).__name__}, expected a bool")
     return bool(value)
