@@ -20,7 +20,6 @@ void check_tensor(const DLTensor& x, const char* name) {
   if (x.device.device_type != kDLCPU)
     throw Error(ErrorCode::unsupported, who + " is on device type " + std::to_string(x.device.device_type) +
                                             "; this build computes on host memory only");
-  if (x.ndim < 1) bad_value(who + " has 0 dimensions, expected at least 1");
   if (x.ndim > kMaxBatchDims + 2)
     bad_value(who + " has " + std::to_string(x.ndim) + " dimensions, at most " + std::to_string(kMaxBatchDims + 2) +
               " are supported");
@@ -35,6 +34,12 @@ void check_tensor(const DLTensor& x, const char* name) {
   if (reinterpret_cast<uintptr_t>(data_of(x)) % static_cast<uintptr_t>(item_bytes(x)))
     bad_value(who + " is not aligned to its element size of " + std::to_string(item_bytes(x)) +
               " bytes; pass an aligned copy");
+}
+
+// The product of two vectors has no axes, so a result may have none; an operand may not.
+void check_operand(const DLTensor& x, const char* name) {
+  if (x.ndim < 1) bad_value(std::string(name) + " has 0 dimensions, expected at least 1");
+  check_tensor(x, name);
 }
 
 void check_written(const DLTensor& x, const char* name) {
@@ -72,8 +77,8 @@ struct ProductShape {
 };
 
 ProductShape product_shape(const DLTensor& a, const DLTensor& b) {
-  check_tensor(a, "a");
-  check_tensor(b, "b");
+  check_operand(a, "a");
+  check_operand(b, "b");
   const std::string both = "a has shape " + shape_text(a) + " and b has shape " + shape_text(b);
   ProductShape s{};
   s.m = a.ndim == 1 ? 1 : a.shape[a.ndim - 2];
