@@ -111,6 +111,8 @@ std::string dtype_list() {
 Array::Array(nb::handle object, const char* name, Access access) : object_(object) {
   if (PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(numpy().ndarray.ptr())))
     read_buffer(name, access);
+  else if (PyCapsule_CheckExact(object.ptr()))
+    take_capsule(object, name, access);
   else
     read_dlpack(name, access);
 }
@@ -167,7 +169,7 @@ void Array::read_buffer(const char* name, Access access) {
 
 void Array::read_dlpack(const char* name, Access access) {
   const nb::object device = object_.attr("__dlpack_device__")();
-  check_host(nb::cast<int>(nb::int_(device[0])), name);
+  check_host(nb::cast<int>(nb::int_(device[0])), name);  // before the producer does any work there
   nb::object capsule;
   try {
     capsule = object_.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
@@ -176,7 +178,6 @@ void Array::read_dlpack(const char* name, Access access) {
     capsule = object_.attr("__dlpack__")();  // a producer from before DLPack 1.0
   }
   take_capsule(capsule, name, access);
-  tensor_.device = {kDLCPU, 0};
 }
 
 // Takes ownership, which DLPack marks by renaming the capsule.
@@ -200,6 +201,7 @@ void Array::take_capsule(nb::handle capsule, const char* name, Access access) {
   } else {
     throw Error(ErrorCode::invalid_type, std::string(name) + ".__dlpack__() returned no unused DLPack capsule");
   }
+  if (is_host(tensor_.device.device_type)) tensor_.device = {kDLCPU, 0};
 }
 
 nb::object new_array(const std::vector<int64_t>& shape, const DLDataType& dtype, const Array& like) {

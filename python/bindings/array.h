@@ -23,7 +23,7 @@ struct NumPy {
 const NumPy& numpy();
 
 // A NumPy array read by the buffer protocol (so read-only and broadcast views are welcome), or any other array
-// on the host by DLPack. Holds the buffer or the capsule until destroyed, which needs the GIL.
+// on the host by DLPack: the array itself or its capsule. Holds the memory until destroyed, which needs the GIL.
 class Array {
  public:
   Array(nb::handle object, const char* name, Access access);

@@ -13,9 +13,6 @@ import numpy as np
 class Kind:
     """Arrays of one library. The core reads and writes them by the buffer protocol or by DLPack."""
 
-    #: Whether `new` makes arrays here, and not the core.
-    allocates = False
-
     def __init__(self, library: str) -> None:
         self.library = library
 
@@ -27,16 +24,12 @@ class Kind:
         """What the core shall write in place of ``x``."""
         return x
 
-    def new(self, shape: Sequence[int], dtype: Any) -> Any:
-        """An output of that shape, or True where the core shall make it."""
-        return True
-
     def result(self, x: Any) -> Any:
         """An array of this kind from one that the core made."""
         return x
 
     def written(self, x: Any) -> None:
-        """Called for each of the caller's outputs after the core has written it."""
+        """Called for each output after the core has written it."""
 
 
 class NumPy(Kind):
@@ -53,7 +46,7 @@ class NumPy(Kind):
 
 
 class Torch(Kind):
-    allocates = True
+    """Tensors. New ones come from torch's allocator; those of the other kinds are made by the core."""
 
     @property
     def torch(self) -> Any:
@@ -73,7 +66,8 @@ class Torch(Kind):
                 f"available yet in this version; pass {argument}.detach(), and use "
                 "tropical_gemm.matmul_backward for the gradient"
             )
-        return x.detach().resolve_neg()
+        # A capsule of the old form: Tensor.__dlpack__ takes ten times as long.
+        return self.torch.utils.dlpack.to_dlpack(x.detach().resolve_neg())
 
     def _records_gradient(self, x: Any) -> bool:
         if x.requires_grad and self.torch.is_grad_enabled():

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from . import _core
-from ._arrays import common_kind
+from ._arrays import Torch, common_kind
 
 _ndarray = np.ndarray
 
@@ -166,16 +166,20 @@ def matmul(
         raise ValueError("accumulate with return_argmax needs out=(values, argmax), with the indices so far")
 
     x, y = kind.operand(a, "a"), kind.operand(b, "b")
+    if isinstance(kind, Torch):
+        shape = _core.matmul_shape(tuple(a.shape), tuple(b.shape))
+        if "out" not in arrays:
+            arrays["out"] = kind.new(shape, a.dtype)
+        if want_argmax and "argmax" not in arrays:
+            arrays["argmax"] = kind.new(shape, "int32")
     outputs = {name: kind.output(arrays[name], name) for name in ("out", "argmax") if name in arrays}
-    shape = _core.matmul_shape(tuple(x.shape), tuple(y.shape)) if kind.allocates else ()
-    values = outputs["out"] if "out" in outputs else kind.new(shape, x.dtype)
-    argmax = outputs["argmax"] if "argmax" in outputs else want_argmax and kind.new(shape, "int32")
+    values, argmax = outputs.get("out", True), outputs.get("argmax", want_argmax)
     made = _core.matmul(x, y, values, argmax, semiring, accumulates, argmax_offset, threads)
 
     def returned(name: str, made: Any) -> Any:
         if name not in outputs:
             return kind.result(made)
-        kind.written(outputs[name])
+        kind.written(arrays[name])
         return arrays[name]
 
     if not want_argmax:
@@ -254,10 +258,15 @@ def matmul_backward(
     arrays = {"grad_c": grad_c, "argmax": argmax, "a": a, "b": b}
     kind = common_kind(**arrays)
     g, arg, x, y = (kind.operand(array, name) for name, array in arrays.items())
-    grad_a = need_a and kind.new(x.shape, x.dtype)
-    grad_b = need_b and kind.new(y.shape, y.dtype)
-    made = _core.matmul_backward(g, arg, x, y, grad_a, grad_b, semiring, threads)
-    return MatmulGradients._make(None if grad is None else kind.result(grad) for grad in made)
+    if not isinstance(kind, Torch):
+        made = _core.matmul_backward(g, arg, x, y, need_a, need_b, semiring, threads)
+        return MatmulGradients._make(None if grad is None else kind.result(grad) for grad in made)
+    grad_a = kind.new(a.shape, a.dtype) if need_a else None
+    grad_b = kind.new(b.shape, b.dtype) if need_b else None
+    written_a = need_a and kind.output(grad_a, "grad_a")
+    written_b = need_b and kind.output(grad_b, "grad_b")
+    _core.matmul_backward(g, arg, x, y, written_a, written_b, semiring, threads)
+    return MatmulGradients(grad_a, grad_b)
 
 
 def _flag(value: Any, argument: str) -> bool:
