@@ -335,11 +335,14 @@ TEST(Validate, WhatIsAllowed) {
         x.c.dl.data = nullptr;
       },  // empty
       [](Call& x) {
-        x.a.dl.data = x.c.memory.data() + 4, x.a.strides = {30, 10, 2};
-        x.c.dl.data = x.c.memory.data();
-        x.a.shape = {1, 1, 4}, x.c.shape = {1, 1, 5}, x.argmax.shape = {1, 1, 5}, x.c.strides = {30, 15, 2};
-        x.c.memory.resize(256), x.c.dl.data = x.c.memory.data(), x.a.dl.data = x.c.memory.data() + 4;
-      },  // interleaved
+        x.c.shape[1] = x.a.shape[1] = x.argmax.shape[1] = 0;
+        x.c.strides = x.argmax.strides = {0, 0, 0};
+      },  // empty arrays of NumPy have such strides
+      [](Call& x) {
+        x.a.reshape({1, 1, 4}, {8, 8, 2}), x.c.reshape({1, 1, 5}, {10, 10, 2});
+        x.argmax.reshape({1, 1, 5}, {5, 5, 1});
+        x.a.dl.data = x.c.memory.data() + sizeof(float);
+      },  // out and a interleaved
   };
   for (size_t i = 0; i < std::size(cases); ++i) {
     Call call;
