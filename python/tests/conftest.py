@@ -1,0 +1,32 @@
+import hypothesis
+import pytest
+import tropical_gemm as tg
+from tropical_gemm import _core
+
+# The same examples in every run; `--hypothesis-profile=search` looks for new ones.
+hypothesis.settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=100,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+hypothesis.settings.register_profile(
+    "search", deadline=None, max_examples=2000, suppress_health_check=list(hypothesis.HealthCheck)
+)
+hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_report_header():
+    info = tg.info()
+    isas = ", ".join(info["isas"])
+    return f"tropical_gemm {tg.__version__}: isa {info['isa']} of {isas}, {info['threads']} threads"
+
+
+@pytest.fixture(params=tg.info()["isas"])
+def isa(request):
+    """Each instruction set of this machine in turn."""
+    _core.set_isa(request.param)
+    yield request.param
+    _core.set_isa("")
