@@ -164,7 +164,7 @@ TROPICAL_HD constexpr bool is_nan(T x) {
 template <class T>
 TROPICAL_HD constexpr T canonical(T x) {
   if constexpr (is_half_v<T>)
-    return from_float<T>(canonical(to_float(x)));
+    return is_nan(x) ? narrow<T>(std::numeric_limits<float>::quiet_NaN()) : (x.bits & 0x7fff) == 0 ? T{0} : x;
   else if constexpr (std::is_floating_point_v<T>)
     return x != x ? std::numeric_limits<T>::quiet_NaN() : x + T{0};
   else

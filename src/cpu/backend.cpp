@@ -1,9 +1,234 @@
+// From params to rectangles: orientation, paths, and the division of work among threads.
 #include "cpu/backend.h"
-#include "../../tests/reference.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "cpu/loops.h"
+#include "cpu/scan.h"
+#include "cpu/small.h"
+#include "parallel.h"
+#include "tropical_gemm/error.h"
+#include "visit.h"
+
 namespace tropical::cpu {
-void matmul(const MatmulParams& p) { reference::matmul(p); }
-void matmul_backward(const BackwardParams&) {}
-std::string isa() { return "reference"; }
-std::vector<std::string> isas() { return {"reference"}; }
-void set_isa(std::string_view) {}
+namespace {
+
+// Below this many candidates threads cost more than they bring; a task should hold about as many.
+constexpr double kThreadWork = 1 << 18;
+constexpr double kTaskWork = 1 << 21;
+constexpr int kTasksPerThread = 4;
+
+// Where the members of a batch lie, one after the other.
+class BatchCursor {
+ public:
+  BatchCursor(const MatmulParams& p, int64_t first) : p_(p) {
+    for (int d = p.batch.ndim - 1; d >= 0; --d) {
+      index_[d] = first % p.batch.size[d];
+      first /= p.batch.size[d];
+      for (int o = 0; o < 4; ++o) offset_[o] += index_[d] * operand(o).batch[d];
+    }
+  }
+  void next() {
+    for (int d = p_.batch.ndim - 1; d >= 0; --d) {
+      const bool carry = ++index_[d] == p_.batch.size[d];
+      const int64_t steps = carry ? 1 - p_.batch.size[d] : 1;
+      for (int o = 0; o < 4; ++o) offset_[o] += steps * operand(o).batch[d];
+      if (!carry) return;
+      index_[d] = 0;
+    }
+  }
+  int64_t a() const { return offset_[0]; }
+  int64_t b() const { return offset_[1]; }
+  int64_t c() const { return offset_[2]; }
+  int64_t argmax() const { return offset_[3]; }
+
+ private:
+  const Operand& operand(int o) const { return o == 0 ? p_.a : o == 1 ? p_.b : o == 2 ? p_.c : p_.argmax; }
+  const MatmulParams& p_;
+  int64_t index_[kMaxBatchDims] = {};
+  int64_t offset_[4] = {};
+};
+
+// One product of a batch from its data to its result. `run` computes a Product and tells whether it saw only finite
+// elements: on one thread or on many.
+class Member {
+ public:
+  explicit Member(const MatmulParams& p) : p_(p), item_(0) {
+    visit_dtype(p.dtype, [&]<class In>() {
+      item_ = sizeof(In);
+      is_float_ = is_float_v<In>;
+    });
+    new_values_ = false;
+    visit_semiring(p.semiring, [&]<class S>() { new_values_ = makes_new_values_v<S>; });
+    base_.m = p.m, base_.n = p.n, base_.k = p.k;
+    base_.a_row = p.a.row, base_.a_col = p.a.col;
+    base_.b_row = p.b.row, base_.b_col = p.b.col;
+    base_.c_row = p.c.row, base_.c_col = p.c.col;
+    base_.argmax_row = p.argmax.row, base_.argmax_col = p.argmax.col;
+    base_.accumulate = p.accumulate;
+    base_.index_offset = p.argmax_offset;
+    base_.cancel = p.cancel;
+    // Columns of one element are contiguous whatever their stride.
+    if (base_.n == 1) base_.b_col = base_.c_col = base_.argmax_col = 1;
+    if (base_.k == 1) base_.a_col = 1;
+    base_.kernels = kernels(Path::plain);
+  }
+
+  Product at(const BatchCursor& cursor) const {
+    Product q = base_;
+    q.a = static_cast<const char*>(p_.a.data) + cursor.a() * item_;
+    q.b = static_cast<const char*>(p_.b.data) + cursor.b() * item_;
+    q.c = static_cast<char*>(p_.c.data) + cursor.c() * item_;
+    if (p_.argmax.data) q.argmax = static_cast<int32_t*>(p_.argmax.data) + cursor.argmax();
+    return q;
+  }
+
+  bool is_float() const { return is_float_; }
+  // Integers under + and *, and floats whose indices must not be touched twice, are looked at before the first write.
+  bool looks_first() const { return is_float_ ? p_.accumulate && p_.argmax.data : new_values_; }
+
+  template <class Run>
+  void compute(Product q, Run run) const {
+    if (looks_first()) {
+      const auto [a, b] = facts(q);
+      const Path path = !is_float_                                         ? integer_path(p_.semiring, p_.dtype, a, b)
+                        : a.nan || b.nan || makes_nan(p_.semiring, a, b) ? Path::careful
+                                                                           : Path::plain;
+      q.kernels = kernels(path);
+      run(q);
+      return;
+    }
+    q.check_finite = is_float_;
+    if (!run(q)) mend(q, run);
+  }
+
+  // After a plain product that met infinities or NaN: nothing to do, a few rows and columns to set, or all anew.
+  template <class Run>
+  void mend(Product q, Run run) const {
+    const auto [a, b] = facts(q);
+    q.check_finite = false;
+    if (makes_nan(p_.semiring, a, b)) {
+      q.kernels = kernels(Path::careful);
+      run(q);
+    } else if (a.nan || b.nan) {
+      spread_nan(q, p_.dtype);
+    }
+  }
+
+ private:
+  const Kernels* kernels(Path path) const {
+    const Kernels* q = find_kernels(p_.semiring, p_.dtype, path, p_.argmax.data != nullptr);
+    return q ? q : find_kernels(p_.semiring, p_.dtype, Path::wide, p_.argmax.data != nullptr);
+  }
+  std::pair<Facts, Facts> facts(const Product& q) const {
+    return {q.kernels->facts(q.a_source(0, q.m, 0, q.k)), q.kernels->facts(q.b_source(0, q.k, 0, q.n))};
+  }
+
+  const MatmulParams& p_;
+  Product base_;
+  int64_t item_;
+  bool is_float_ = false;
+  bool new_values_ = false;
+};
+
+bool run_serial(const Product& q) { return run_rectangle(q, {0, q.m, 0, q.lanes()}); }
+
+// Cuts C into rectangles: columns first, as each rectangle packs the panels of B that it needs.
+bool run_parallel(const Product& q, int threads) {
+  const TileFamily& f = q.argmax ? q.kernels->chunked : q.kernels->values;
+  const int64_t panel = int64_t{f.lanes} * f.max_vectors;
+  const double work = static_cast<double>(q.m) * static_cast<double>(q.n) * static_cast<double>(q.k);
+  const int64_t wanted =
+      std::clamp<int64_t>(static_cast<int64_t>(work / kTaskWork), threads, int64_t{threads} * kTasksPerThread);
+  const int64_t col_parts = std::min(wanted, ceil_div(q.lanes(), panel));
+  const int64_t row_parts = std::min(ceil_div(wanted, col_parts), ceil_div(q.m, kMaxTileRows));
+  const int64_t cols = round_up(ceil_div(q.lanes(), col_parts), panel);
+  const int64_t rows = ceil_div(q.m, row_parts);
+  const int64_t across = ceil_div(q.lanes(), cols), down = ceil_div(q.m, rows);
+  std::atomic<bool> finite{true};
+  parallel_for(across * down, threads, [&](int64_t task, int) {
+    const int64_t i = task / across * rows, j = task % across * cols;
+    if (!run_rectangle(q, {i, std::min(i + rows, q.m), j, std::min(j + cols, q.lanes())})) finite = false;
+  });
+  return finite;
 }
+
+// Members [first, last) of the batch on this thread.
+void run_members(const MatmulParams& p, const Member& member, int64_t first, int64_t last) {
+  BatchCursor cursor(p, first);
+  const SmallPlan plan(member.at(cursor));
+  if (!plan || member.looks_first()) {
+    for (int64_t g = first; g < last; ++g, cursor.next()) member.compute(member.at(cursor), run_serial);
+    return;
+  }
+  const char* seen_a = nullptr;
+  const char* seen_b = nullptr;
+  bool finite_a = true, finite_b = true;
+  for (int64_t g = first; g < last; ++g, cursor.next()) {
+    const Product q = member.at(cursor);
+    if (p.cancel.raised()) throw Error(ErrorCode::cancelled, "the product was cancelled by its caller");
+    plan.run(q.a, q.b, q.c);
+    if (!member.is_float()) continue;
+    // A broadcast operand is looked at once.
+    if (q.a != seen_a) finite_a = q.kernels->finite(q.a_source(0, q.m, 0, q.k));
+    if (q.b != seen_b) finite_b = q.kernels->finite(q.b_source(0, q.k, 0, q.n));
+    seen_a = q.a, seen_b = q.b;
+    if (!finite_a || !finite_b) member.mend(q, run_serial);
+  }
+}
+
+// K = 0: the zero of the semiring everywhere, nothing selected.
+void fill_zero(const MatmulParams& p) {
+  if (p.accumulate) return;
+  visit(p.semiring, p.dtype, [&]<class S, class T>() {
+    BatchCursor cursor(p, 0);
+    for (int64_t g = 0; g < p.batch.count(); ++g, cursor.next())
+      for (int64_t i = 0; i < p.m; ++i)
+        for (int64_t j = 0; j < p.n; ++j) {
+          static_cast<T*>(p.c.data)[cursor.c() + i * p.c.row + j * p.c.col] = S::template zero<T>();
+          if (p.argmax.data)
+            static_cast<int32_t*>(p.argmax.data)[cursor.argmax() + i * p.argmax.row + j * p.argmax.col] = -1;
+        }
+  });
+}
+
+// C = A B is Ct = Bt At; taken where it makes the rows of C contiguous. All semirings here commute.
+MatmulParams oriented(const MatmulParams& p) {
+  const bool by_columns = p.c.row == 1 && p.c.col != 1 && p.m > 1 && p.n > 1;
+  if (!by_columns) return p;
+  MatmulParams t = p;
+  std::swap(t.m, t.n);
+  t.a = p.b;
+  t.b = p.a;
+  for (Operand* o : {&t.a, &t.b, &t.c, &t.argmax}) std::swap(o->row, o->col);
+  return t;
+}
+
+}  // namespace
+
+void matmul(const MatmulParams& params) {
+  const int64_t batches = params.batch.count();
+  if (params.m == 0 || params.n == 0 || batches == 0) return;
+  if (params.k == 0) return fill_zero(params);
+  const MatmulParams p = oriented(params);
+  const Member member(p);
+  const double each = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const double work = each * static_cast<double>(batches);
+  const int threads = work < kThreadWork ? 1 : thread_count(p.threads);
+  if (threads == 1) return run_members(p, member, 0, batches);
+  if (batches < int64_t{threads} * kTasksPerThread && each > kThreadWork) {
+    BatchCursor cursor(p, 0);
+    for (int64_t g = 0; g < batches; ++g, cursor.next())
+      member.compute(member.at(cursor), [&](const Product& q) { return run_parallel(q, threads); });
+    return;
+  }
+  const int64_t tasks = std::clamp<int64_t>(static_cast<int64_t>(work / kTaskWork), threads,
+                                            std::min<int64_t>(batches, int64_t{threads} * 16));
+  parallel_for(tasks, threads, [&](int64_t task, int) {
+    run_members(p, member, batches * task / tasks, batches * (task + 1) / tasks);
+  });
+}
+
+}  // namespace tropical::cpu

@@ -1,0 +1,108 @@
+// What one instruction set offers for one row of the lowering table: plain function pointers, so that the loops
+// around them are ordinary code, compiled once. All strides and counts are in elements.
+#pragma once
+#include <cstdint>
+
+#include "lowering.h"
+#include "tropical_gemm/dtype.h"
+
+namespace tropical::cpu {
+
+// A rectangle of a strided matrix.
+struct Source {
+  const void* data;
+  int64_t row, col;
+  int64_t rows, cols;
+};
+
+// One register tile: rows x (vectors * lanes) outputs over k steps. a is read by broadcast, b by vectors.
+struct TileCall {
+  const void* a;
+  int64_t a_row, a_k;
+  const void* b;
+  int64_t b_k;
+  int64_t k;
+  void* c;        // outputs: C itself, or a buffer
+  int64_t c_row;
+  void* ids;      // argmax kernels: k (straight) or chunk (chunked) per output, signed integers as wide as T
+  int valid;      // lanes of the last vector that exist (all of them where the ISA has no cheap masks)
+  bool combine;   // values: take what is in c into account
+};
+using TileFn = void (*)(const TileCall&);
+
+inline constexpr int kMaxRowShapes = 5;
+inline constexpr int kMaxVectors = 4;
+inline constexpr int kMaxTileRows = 16;
+inline constexpr int kMaxTileLanes = 128;       // 4 vectors of 32 lanes
+inline constexpr int kMaxTileOutputs = 6 * 128;  // of the argmax tiles, which live in a buffer
+inline constexpr int kChunk = 16;               // k steps per chunk of the chunked argmax
+
+// The tiles of one width; rows fall, the last is 1.
+struct TileWidth {
+  int lanes = 0;
+  int shapes = 0;
+  int rows[kMaxRowShapes] = {};
+  TileFn fn[kMaxRowShapes] = {};
+};
+// widths[v] is v vectors wide; widths[0] is half a vector, where that pays.
+struct TileFamily {
+  int lanes = 0;
+  int max_vectors = 0;
+  TileWidth widths[kMaxVectors + 1];
+};
+
+// Turns chunk ids into k: the first k of the chunk whose candidate equals the tile's value.
+struct RecoverCall {
+  const void* a;  // rows of compute type, contiguous along k
+  int64_t a_row;
+  const void* bt;  // [chunk][lane][kChunk]
+  int lanes;       // of the tile, the row length of best and ids
+  int rows, cols;
+  int64_t k;
+  const void* best;
+  void* ids;
+};
+
+// Writes a tile buffer to C, and the indices with it.
+struct StoreCall {
+  const void* tile;
+  const void* ids;  // null for values
+  int lanes;
+  int rows, cols;   // cols counts elements of C
+  void* c;
+  int64_t c_row, c_col;
+  int32_t* argmax;
+  int64_t argmax_row, argmax_col;
+  int64_t index_offset;
+  bool combine;
+};
+
+// What a pass over an operand found. Integers: infinities under + are counted apart.
+struct Facts {
+  bool nan = false, plus_infinity = false, minus_infinity = false, zero = false;
+  int64_t low = 0, high = 0;
+};
+
+struct Kernels {
+  int in_bytes = 0, bytes = 0;  // of In and of T
+  int columns_per_lane = 1;
+  bool native = false;  // In is T: operands may be used in place, C written directly
+  bool masks = false;   // cheap masked loads and stores
+  TileFamily values, chunked, straight;
+  // dst[r * ld + c] = T(src[r, c]); returns whether all elements are finite (true for integers).
+  bool (*pack_a)(const Source&, void* dst, int64_t ld) = nullptr;
+  // The same for a panel of B; lanes beyond src.cols become 0.
+  bool (*pack_b)(const Source&, void* dst, int64_t ld) = nullptr;
+  // dst[chunk][lane][kChunk] from a packed panel of k rows; the last chunk is the last kChunk rows (k >= kChunk).
+  void (*transpose_panel)(const void* panel, int lanes, int64_t k, void* dst) = nullptr;
+  bool (*finite)(const Source&) = nullptr;
+  Facts (*facts)(const Source&) = nullptr;
+  void (*recover)(const RecoverCall&) = nullptr;
+  void (*store)(const StoreCall&) = nullptr;
+  void (*store_argmax)(const StoreCall&) = nullptr;
+};
+
+// The kernels of the instruction set in use; null where the table has no such row.
+const Kernels* find_kernels(Semiring semiring, DType dtype, Path path, bool argmax);
+
+}  // namespace tropical::cpu

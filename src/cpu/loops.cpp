@@ -1,0 +1,224 @@
+#include "cpu/loops.h"
+
+#include <algorithm>
+
+#include "tropical_gemm/error.h"
+
+namespace tropical::cpu {
+namespace {
+
+// The loops over one rectangle: passes over k, blocks of rows, runs of panels, then row tiles by panels.
+class RectangleLoops {
+ public:
+  RectangleLoops(const Product& product, const Rectangle& r)
+      : p_(product),
+        q_(*product.kernels),
+        r_(r),
+        argmax_(product.argmax != nullptr),
+        blocking_(choose_blocking(q_, argmax_, r.i1 - r.i0, r.j1 - r.j0, product.k, product.a_col == 1,
+                                  product.b_col == 1)),
+        scope_(Workspace::local(), bytes_needed()) {
+    const size_t kc = static_cast<size_t>(blocking_.kc);
+    if (!blocking_.a_in_place) a_pack_ = scope_.take<char>(static_cast<size_t>(packed_rows() * a_ld()) * q_bytes());
+    b_pack_ = scope_.take<char>(static_cast<size_t>(group_lanes()) * kc * q_bytes());
+    if (argmax_) bt_ = scope_.take<char>(static_cast<size_t>(group_lanes()) * static_cast<size_t>(bt_steps()) * q_bytes());
+    tile_ = scope_.take<char>(kTileBytes);
+    if (argmax_) ids_ = scope_.take<char>(kTileBytes);
+  }
+
+  bool run() {
+    for (int64_t k0 = 0; k0 < p_.k; k0 += blocking_.kc) {
+      k0_ = k0;
+      ks_ = std::min(blocking_.kc, p_.k - k0);
+      chunked_ = argmax_ && ks_ >= kChunkedSteps;
+      const TileFamily& family = !argmax_ ? q_.values : chunked_ ? q_.chunked : q_.straight;
+      PanelRun runs[kMaxRuns];
+      const int count = split_lanes(family, r_.j1 - r_.j0, runs);
+      for (int64_t i = r_.i0; i < r_.i1; i += row_block()) {
+        const int64_t end = std::min(i + row_block(), r_.i1);
+        if (!blocking_.a_in_place) note(q_.pack_a(p_.a_source(i, end - i, k0_, ks_), a_pack_, a_ld()));
+        check_a_ = p_.check_finite && blocking_.a_in_place;
+        for (int run = 0; run < count; ++run) panels(runs[run], i, end);
+      }
+    }
+    return finite_;
+  }
+
+ private:
+  static constexpr size_t kTileBytes = size_t{kMaxTileOutputs} * 8;
+
+  size_t q_bytes() const { return static_cast<size_t>(q_.bytes); }
+  int64_t row_block() const { return blocking_.a_in_place ? std::max<int64_t>(r_.i1 - r_.i0, 1) : blocking_.mc; }
+  int64_t packed_rows() const { return std::min(blocking_.mc, r_.i1 - r_.i0); }
+  // Rows of packed A are a line apart from a power of two, so that they do not share a cache set.
+  int64_t a_ld() const { return round_up(blocking_.kc, kChunk) + kChunk; }
+  int64_t bt_steps() const { return round_up(blocking_.kc, kChunk); }
+  int64_t group_lanes() const {
+    const TileFamily& f = argmax_ ? q_.chunked : q_.values;
+    const int64_t width = int64_t{f.lanes} * f.max_vectors;
+    return std::min(blocking_.panels * width, round_up(r_.j1 - r_.j0, width));
+  }
+  size_t bytes_needed() const {
+    const size_t a = blocking_.a_in_place ? 0 : static_cast<size_t>(packed_rows() * a_ld()) * q_bytes();
+    const size_t b = static_cast<size_t>(group_lanes() * (blocking_.kc + (argmax_ ? bt_steps() : 0))) * q_bytes();
+    return a + b + 2 * kTileBytes + 5 * Workspace::kAlignment;
+  }
+
+  void note(bool finite) {
+    if (p_.check_finite && !finite) finite_ = false;
+  }
+
+  // All rows [i0, i1) of one run, a group of panels at a time.
+  void panels(const PanelRun& run, int64_t i0, int64_t i1) {
+    const int64_t width = run.width->lanes;
+    const bool partial = run.valid < run.vector_lanes;
+    const bool in_place = blocking_.b_in_place && (q_.masks || !partial);
+    // A group is limited by what was reserved and by L2; B in place has no such limit.
+    const int64_t group = in_place ? run.panels : std::max<int64_t>(1, group_lanes() / width);
+    for (int64_t first = 0; first < run.panels; first += group) {
+      const int64_t last = std::min(first + group, run.panels);
+      for (int64_t panel = first; panel < last; ++panel) provide_b(run, panel, panel - first, in_place);
+      for (int64_t i = i0; i < i1;) {
+        if (p_.cancel.raised()) throw Error(ErrorCode::cancelled, "the product was cancelled by its caller");
+        int shape = 0;
+        while (run.width->rows[shape] > i1 - i) ++shape;
+        const int rows = run.width->rows[shape];
+        if (check_a_) note(q_.finite(p_.a_source(i, rows, k0_, ks_)));
+        for (int64_t panel = first; panel < last; ++panel)
+          tile(run, panel, panel - first, in_place, i, i - i0, rows, run.width->fn[shape]);
+        i += rows;
+      }
+      check_a_ = false;  // every row has been seen
+    }
+  }
+
+  int64_t lane_of(const PanelRun& run, int64_t panel) const { return r_.j0 + run.lane + panel * run.width->lanes; }
+  // Columns of C in a panel.
+  int cols_of(const PanelRun& run, int64_t panel) const {
+    const int64_t j = lane_of(run, panel) * q_.columns_per_lane;
+    const int64_t end = std::min((r_.j1) * q_.columns_per_lane, p_.n);
+    return static_cast<int>(std::min<int64_t>(int64_t{run.width->lanes} * q_.columns_per_lane, end - j));
+  }
+  char* b_panel(const PanelRun& run, int64_t slot) const {
+    return b_pack_ + slot * run.width->lanes * ks_ * q_.bytes;
+  }
+  char* bt_panel(const PanelRun& run, int64_t slot) const {
+    return bt_ + slot * run.width->lanes * round_up(ks_, kChunk) * q_.bytes;
+  }
+
+  void provide_b(const PanelRun& run, int64_t panel, int64_t slot, bool in_place) {
+    const int64_t j = lane_of(run, panel) * q_.columns_per_lane;
+    const Source b = p_.b_source(k0_, ks_, j, cols_of(run, panel));
+    if (in_place) {
+      if (p_.check_finite) note(q_.finite(b));
+      return;
+    }
+    note(q_.pack_b(b, b_panel(run, slot), run.width->lanes));
+    if (chunked_) q_.transpose_panel(b_panel(run, slot), run.width->lanes, ks_, bt_panel(run, slot));
+  }
+
+  void tile(const PanelRun& run, int64_t panel, int64_t slot, bool in_place, int64_t i, int64_t packed_row, int rows,
+            TileFn fn) {
+    const int64_t j = lane_of(run, panel) * q_.columns_per_lane;
+    const int cols = cols_of(run, panel);
+    const bool combine = p_.accumulate || k0_ > 0;
+    char* c = p_.c + (i * p_.c_row + j * p_.c_col) * q_.in_bytes;
+    const bool last = panel == run.panels - 1;
+    TileCall t{};
+    if (blocking_.a_in_place) {
+      t.a = p_.a_source(i, rows, k0_, ks_).data;
+      t.a_row = p_.a_row;
+      t.a_k = p_.a_col;
+    } else {
+      t.a = a_pack_ + packed_row * a_ld() * q_.bytes;
+      t.a_row = a_ld();
+      t.a_k = 1;
+    }
+    t.b = in_place ? p_.b_source(k0_, ks_, j, cols).data : b_panel(run, slot);
+    t.b_k = in_place ? p_.b_row : run.width->lanes;
+    t.k = ks_;
+    t.valid = last ? run.valid : run.vector_lanes;
+    const bool full = t.valid == run.vector_lanes;
+    if (!argmax_ && q_.native && p_.c_col == 1 && (q_.masks || full)) {
+      t.c = c;
+      t.c_row = p_.c_row;
+      t.combine = combine;
+      fn(t);
+      return;
+    }
+    t.c = tile_;
+    t.ids = ids_;
+    t.c_row = run.width->lanes;
+    t.valid = run.vector_lanes;
+    if (in_place && q_.masks) t.valid = last ? run.valid : run.vector_lanes;
+    fn(t);
+    StoreCall s{};
+    s.tile = tile_;
+    s.ids = ids_;
+    s.lanes = run.width->lanes;
+    s.rows = rows;
+    s.cols = cols;
+    s.c = c;
+    s.c_row = p_.c_row;
+    s.c_col = p_.c_col;
+    s.combine = combine;
+    if (!argmax_) return q_.store(s);
+    if (chunked_)
+      q_.recover({t.a, t.a_row, bt_panel(run, slot), run.width->lanes, rows, cols, ks_, tile_, ids_});
+    s.argmax = p_.argmax + i * p_.argmax_row + j * p_.argmax_col;
+    s.argmax_row = p_.argmax_row;
+    s.argmax_col = p_.argmax_col;
+    s.index_offset = p_.index_offset + k0_;
+    q_.store_argmax(s);
+  }
+
+  const Product& p_;
+  const Kernels& q_;
+  const Rectangle r_;
+  const bool argmax_;
+  const Blocking blocking_;
+  WorkspaceScope scope_;
+  char* a_pack_ = nullptr;
+  char* b_pack_ = nullptr;
+  char* bt_ = nullptr;
+  char* tile_ = nullptr;
+  char* ids_ = nullptr;
+  // Of the current pass over k.
+  int64_t k0_ = 0, ks_ = 0;
+  bool chunked_ = false;
+  bool check_a_ = false;
+  bool finite_ = true;
+};
+
+}  // namespace
+
+int split_lanes(const TileFamily& family, int64_t lanes, PanelRun (&runs)[kMaxRuns]) {
+  const int vector = family.lanes;
+  const int64_t panel = int64_t{vector} * family.max_vectors;
+  int count = 0;
+  int64_t lane = 0;
+  const auto add = [&](int vectors, int64_t panels, int valid) {
+    const TileWidth* w = &family.widths[vectors];
+    runs[count++] = {w, lane, panels, valid, vectors == 0 ? w->lanes : vector};
+    lane += panels * w->lanes;
+  };
+  if (lanes >= panel) add(family.max_vectors, lanes / panel, vector);
+  const int rest = static_cast<int>(lanes - lane);
+  const int whole = rest / vector, left = rest % vector;
+  const int half = family.widths[0].shapes ? family.widths[0].lanes : 0;
+  if (left == 0) {
+    if (whole) add(whole, 1, vector);
+  } else if (left <= half) {
+    if (whole) add(whole, 1, vector);
+    add(0, 1, left);
+  } else {
+    add(whole + 1, 1, left);
+  }
+  return count;
+}
+
+bool run_rectangle(const Product& product, const Rectangle& rectangle) {
+  return RectangleLoops(product, rectangle).run();
+}
+
+}  // namespace tropical::cpu

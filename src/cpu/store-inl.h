@@ -1,0 +1,195 @@
+// From a tile buffer to C and argmax: rounding, clamping, infinities put back, accumulation, the -1 rule; and the
+// recovery of k from the chunk that held the best candidate.
+#if defined(TROPICAL_CPU_STORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROPICAL_CPU_STORE_INL_H_
+#undef TROPICAL_CPU_STORE_INL_H_
+#else
+#define TROPICAL_CPU_STORE_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "cpu/kernels.h"
+#include "cpu/ops-inl.h"
+#include "cpu/pack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tropical::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The element of In that an integer of compute type stands for.
+template <class L>
+HWY_INLINE typename L::In StoreElement(typename L::T x) {
+  using In = typename L::In;
+  using T = typename L::T;
+  if constexpr (L::kPath == Path::mapped) {
+    constexpr T edge = static_cast<T>(2 * kPlusRange<In>);  // finite sums reach this far, infinite ones begin beyond
+    if (L::S::kIsMax) return x < -edge ? lowest<In>() : x;
+    return x > edge ? highest<In>() : x;
+  } else if constexpr (L::kPath == Path::wide) {
+    return static_cast<In>(std::min<T>(std::max<T>(x, lowest<In>()), highest<In>()));
+  } else {
+    return static_cast<In>(x);
+  }
+}
+
+// Rows of C are combined and compared in Q: the compute type for floats, In for integers, where the infinities of the
+// mapped path are back in their places.
+template <class L>
+using CompareType = std::conditional_t<is_float_v<typename L::In>, typename L::T, typename L::In>;
+
+template <class L>
+HWY_INLINE void TileRow(const typename L::T* tile, int n, CompareType<L>* q) {
+  using T = typename L::T;
+  if constexpr (is_float_v<typename L::In>) {
+    const hn::ScalableTag<T> d;
+    for (int j = 0; j < n; j += static_cast<int>(hn::MaxLanes(d)))  // the buffers are whole vectors
+      hn::Store(Rounding<L>::Round(d, hn::LoadU(d, tile + j)), d, q + j);
+  } else {
+    for (int j = 0; j < n; ++j) q[j] = StoreElement<L>(tile[j]);
+  }
+}
+
+template <class L>
+HWY_INLINE void LoadRow(const typename L::In* c, int64_t step, int n, CompareType<L>* q) {
+  using In = typename L::In;
+  if constexpr (is_float_v<In>) {
+    FiniteCheck<typename L::T> ignored;
+    if (step == 1) return CopyRow<L>(c, n, q, ignored);
+    for (int j = 0; j < n; ++j) q[j] = widen(c[j * step]);
+  } else {
+    for (int j = 0; j < n; ++j) q[j] = c[j * step];
+  }
+}
+
+// Writes canonical elements; q holds values that In represents.
+template <class L>
+HWY_INLINE void WriteRow(const CompareType<L>* q, int n, typename L::In* c, int64_t step) {
+  using In = typename L::In;
+  int j = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (std::is_same_v<In, float16>) {
+    const hn::ScalableTag<float> d;
+    const hn::Rebind<hwy::float16_t, decltype(d)> dh;
+    constexpr int kLanes = hn::MaxLanes(d);
+    if (step == 1)
+      for (; j + kLanes <= n; j += kLanes) {
+        const auto v = hn::Load(d, q + j);
+        // The conversion keeps a NaN's sign and payload: hand it the one that becomes the canonical half.
+        const auto w = hn::IfThenElse(hn::IsNaN(v), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), v);
+        hn::StoreU(hn::DemoteTo(dh, hn::Add(w, hn::Zero(d))), dh, reinterpret_cast<hwy::float16_t*>(c + j));
+      }
+  }
+#endif
+  if constexpr (is_float_v<In>) {
+    for (; j < n; ++j) c[j * step] = narrow<In>(canonical(q[j]));
+  } else {
+    for (; j < n; ++j) c[j * step] = q[j];
+  }
+}
+
+// x replaces y: strictly better, or the first NaN.
+template <class S, class Q>
+HWY_INLINE bool Selects(Q x, Q y) {
+  if constexpr (std::is_floating_point_v<Q>)
+    return (S::kIsMax ? x > y : x < y) || (x != x && y == y);
+  else
+    return S::kIsMax ? x > y : x < y;
+}
+
+template <class L>
+void Store(const StoreCall& s) {
+  using In = typename L::In;
+  using T = typename L::T;
+  for (int i = 0; i < s.rows; ++i) {
+    const T* tile = static_cast<const T*>(s.tile) + int64_t{i} * s.lanes;
+    In* c = static_cast<In*>(s.c) + i * s.c_row;
+    if constexpr (L::kBits) {
+      for (int j = 0; j < s.cols; ++j) {
+        const bool x = (static_cast<uint32_t>(tile[j / 32]) >> (j % 32)) & 1;
+        bool& out = c[j * s.c_col];
+        out = x || (s.combine && out);
+      }
+    } else {
+      using Q = CompareType<L>;
+      alignas(64) Q q[kMaxTileLanes];
+      TileRow<L>(tile, s.cols, q);
+      if (s.combine) {
+        alignas(64) Q old[kMaxTileLanes];
+        LoadRow<L>(c, s.c_col, s.cols, old);
+        for (int j = 0; j < s.cols; ++j) q[j] = Selects<typename L::S>(q[j], old[j]) ? q[j] : old[j];
+      }
+      WriteRow<L>(q, s.cols, c, s.c_col);
+    }
+  }
+}
+
+template <class L>
+void StoreArgmax(const StoreCall& s) {
+  using In = typename L::In;
+  using T = typename L::T;
+  using S = typename L::S;
+  using Q = CompareType<L>;
+  using Id = hwy::MakeSigned<T>;
+  const Q zero = is_float_v<In> ? static_cast<Q>(S::template zero<T>()) : static_cast<Q>(S::template zero<Q>());
+  const int32_t offset = static_cast<int32_t>(s.index_offset);
+  for (int i = 0; i < s.rows; ++i) {
+    In* c = static_cast<In*>(s.c) + i * s.c_row;
+    int32_t* argmax = s.argmax + i * s.argmax_row;
+    const Id* ids = static_cast<const Id*>(s.ids) + int64_t{i} * s.lanes;
+    alignas(64) Q q[kMaxTileLanes];
+    alignas(64) int32_t index[kMaxTileLanes];
+    TileRow<L>(static_cast<const T*>(s.tile) + int64_t{i} * s.lanes, s.cols, q);
+    for (int j = 0; j < s.cols; ++j)
+      index[j] = S::kMasks && q[j] == zero ? -1 : static_cast<int32_t>(ids[j]) + offset;
+    if (s.combine) {
+      alignas(64) Q old[kMaxTileLanes];
+      LoadRow<L>(c, s.c_col, s.cols, old);
+      for (int j = 0; j < s.cols; ++j) {
+        const bool selected = Selects<S>(q[j], old[j]);
+        q[j] = selected ? q[j] : old[j];
+        index[j] = selected ? index[j] : argmax[j * s.argmax_col];
+      }
+    }
+    WriteRow<L>(q, s.cols, c, s.c_col);
+    if (s.argmax_col == 1)
+      std::copy(index, index + s.cols, argmax);
+    else
+      for (int j = 0; j < s.cols; ++j) argmax[j * s.argmax_col] = index[j];
+  }
+}
+
+// One vector of candidates per output, along k: both operands are contiguous there.
+template <class L, class O>
+void Recover(const RecoverCall& r) {
+  using T = typename L::T;
+  using Id = hwy::MakeSigned<T>;
+  const hn::CappedTag<T, kChunk> d;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
+  const T* bt = static_cast<const T*>(r.bt);
+  for (int i = 0; i < r.rows; ++i) {
+    const T* a = static_cast<const T*>(r.a) + i * r.a_row;
+    const T* best = static_cast<const T*>(r.best) + int64_t{i} * r.lanes;
+    Id* ids = static_cast<Id*>(r.ids) + int64_t{i} * r.lanes;
+    for (int j = 0; j < r.cols; ++j) {
+      const int64_t chunk = ids[j];
+      const int64_t first = std::min<int64_t>(chunk * kChunk, r.k - kChunk);
+      const T* bv = bt + (chunk * r.lanes + j) * kChunk;
+      const auto v = hn::Set(d, best[j]);
+      intptr_t found = 0;  // kept where nothing matches: a NaN, whose index is set afterwards
+      TG_UNROLL
+      for (int t = kChunk - kLanes; t >= 0; t -= kLanes) {
+        const auto x = Rounding<L>::Round(d, O::Mul(d, hn::LoadU(d, a + first + t), hn::Load(d, bv + t)));
+        auto match = hn::Eq(x, v);
+        if constexpr (O::kPropagates) match = hn::Or(match, hn::IsNaN(x));
+        const intptr_t lane = hn::FindFirstTrue(d, match);
+        found = lane >= 0 ? t + lane : found;
+      }
+      ids[j] = static_cast<Id>(first + found);
+    }
+  }
+}
+
+}  // namespace tropical::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,125 @@
+// The one table of register-tile shapes per instruction set, and the function tables made from it.
+#if defined(TROPICAL_CPU_TILE_SHAPES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROPICAL_CPU_TILE_SHAPES_INL_H_
+#undef TROPICAL_CPU_TILE_SHAPES_INL_H_
+#else
+#define TROPICAL_CPU_TILE_SHAPES_INL_H_
+#endif
+
+#include "cpu/microkernel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tropical::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <int... kRows>
+struct Rows {};
+
+// Shapes by job and width in vectors: rows fall to 1, so that any number of rows is covered exactly.
+// 32 registers hold 24 accumulators, a row of B, one broadcast and one candidate; 16 hold 12. Straight argmax keeps
+// two registers per output. The largest shape of a width is the one that measured best on that many columns.
+struct NoShapes {
+  using Half = Rows<>;
+  using V1 = Rows<>;
+  using V2 = Rows<>;
+  using V3 = Rows<>;
+  using V4 = Rows<>;
+};
+
+#if defined(TG_INSTANCES_FEW)  // sanitizer and lint builds
+struct ValuesShapes : NoShapes {
+  using V1 = Rows<4, 1>;
+  using V2 = Rows<4, 1>;
+};
+using ChunkedShapes = ValuesShapes;
+using StraightShapes = ValuesShapes;
+using RareShapes = ValuesShapes;
+#elif HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+struct ValuesShapes {
+  using Half = Rows<16, 8, 4, 2, 1>;
+  using V1 = Rows<16, 8, 4, 2, 1>;
+  using V2 = Rows<12, 8, 4, 2, 1>;
+  using V3 = Rows<8, 4, 2, 1>;
+  using V4 = Rows<6, 4, 2, 1>;
+};
+struct ChunkedShapes : NoShapes {
+  using V1 = Rows<16, 4, 1>;
+  using V2 = Rows<12, 4, 1>;
+  using V3 = Rows<8, 2, 1>;
+  using V4 = Rows<6, 2, 1>;
+};
+struct StraightShapes : NoShapes {
+  using V1 = Rows<12, 4, 1>;
+  using V2 = Rows<6, 2, 1>;
+};
+struct RareShapes : NoShapes {
+  using V1 = Rows<4, 1>;
+  using V2 = Rows<4, 1>;
+};
+#else
+struct ValuesShapes : NoShapes {
+  using V1 = Rows<8, 4, 1>;
+  using V2 = Rows<6, 2, 1>;
+};
+struct ChunkedShapes : NoShapes {
+  using V1 = Rows<8, 2, 1>;
+  using V2 = Rows<6, 1>;
+};
+struct StraightShapes : NoShapes {
+  using V1 = Rows<5, 1>;
+};
+struct RareShapes : NoShapes {
+  using V1 = Rows<4, 1>;
+};
+#endif
+
+// Tiles of one width, of the function that Kernel<D, rows, vectors> names.
+template <class Kernel, class D, int kVectors, int... kRows>
+TileWidth MakeWidth(Rows<kRows...>) {
+  TileWidth w;
+  w.lanes = kVectors * static_cast<int>(hn::MaxLanes(D()));
+  ((w.rows[w.shapes] = kRows, w.fn[w.shapes++] = Kernel::template Get<D, kRows, kVectors>()), ...);
+  return w;
+}
+
+template <class Kernel, class Shapes, class T>
+TileFamily MakeFamily() {
+  using D = hn::ScalableTag<T>;
+  constexpr size_t kLanes = hn::MaxLanes(D());
+  TileFamily f;
+  f.lanes = static_cast<int>(kLanes);
+  if constexpr (kLanes > 1)
+    f.widths[0] = MakeWidth<Kernel, hn::CappedTag<T, (kLanes + 1) / 2>, 1>(typename Shapes::Half());
+  f.widths[1] = MakeWidth<Kernel, D, 1>(typename Shapes::V1());
+  f.widths[2] = MakeWidth<Kernel, D, 2>(typename Shapes::V2());
+  f.widths[3] = MakeWidth<Kernel, D, 3>(typename Shapes::V3());
+  f.widths[4] = MakeWidth<Kernel, D, 4>(typename Shapes::V4());
+  while (f.max_vectors < kMaxVectors && f.widths[f.max_vectors + 1].shapes > 0) ++f.max_vectors;
+  return f;
+}
+
+template <class O>
+struct ValuesKernel {
+  template <class D, int kRows, int kVectors>
+  static TileFn Get() {
+    return &ValuesTile<O, D, kRows, kVectors>;
+  }
+};
+template <class O, class R>
+struct ChunkedKernel {
+  template <class D, int kRows, int kVectors>
+  static TileFn Get() {
+    return &ChunkedTile<O, R, D, kRows, kVectors>;
+  }
+};
+template <class O, class R>
+struct StraightKernel {
+  template <class D, int kRows, int kVectors>
+  static TileFn Get() {
+    return &StraightTile<O, R, D, kRows, kVectors>;
+  }
+};
+
+}  // namespace tropical::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
