@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 
 #include "exact.h"
 #include "host_tensor.h"
@@ -36,14 +37,15 @@ TYPED_TEST(DTypeHalf, RoundsTiesToEven) {
   const int infinity = highest<TypeParam>().bits;
   for (int i = 0; i < infinity; ++i) {
     const float low = to_float(TypeParam{static_cast<uint16_t>(i)});
-    const float high = i + 1 < infinity ? to_float(TypeParam{static_cast<uint16_t>(i + 1)})
-                                        : low + (low - to_float(TypeParam{static_cast<uint16_t>(i - 1)}));
-    const float middle = low + (high - low) / 2;
+    // Beyond the largest finite number the next step would be as long as the last one; its end may overflow a float.
+    const float step = i + 1 < infinity ? to_float(TypeParam{static_cast<uint16_t>(i + 1)}) - low
+                                        : low - to_float(TypeParam{static_cast<uint16_t>(i - 1)});
+    const float middle = low + step / 2;
     for (const int sign : {0, 0x8000}) {
       const auto bits = [&](float x) { return from_float<TypeParam>(sign ? -x : x).bits; };
       ASSERT_EQ(bits(middle), sign | (i + (i & 1))) << i;
       ASSERT_EQ(bits(std::nextafter(middle, 0.0f)), sign | i) << i;
-      ASSERT_EQ(bits(std::nextafter(middle, high)), sign | (i + 1)) << i;
+      ASSERT_EQ(bits(std::nextafter(middle, std::numeric_limits<float>::infinity())), sign | (i + 1)) << i;
     }
   }
 }
