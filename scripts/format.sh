@@ -5,8 +5,8 @@ source "$(dirname "$0")/common.sh"
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard -- '*.h' '*.cpp' '*.c' '*.cc')
 if [ "${1:-}" = --check ]; then
   clang-format --dry-run -Werror "${sources[@]}"
-  ruff format --check .
+  ruff format --check python examples
 else
   clang-format -i "${sources[@]}"
-  ruff format .
+  ruff format python examples
 fi

@@ -6,7 +6,7 @@ scripts/setup.sh lint
 say "clang-format, ruff format"
 scripts/format.sh --check
 say "ruff check"
-ruff check .
+ruff check python examples
 say "mypy"
 mypy
 say "clang-tidy"
