@@ -157,6 +157,19 @@ TEST_P(Matmul, ManyBlocks) {
   }
 }
 
+// Batches whose members are shared out among the threads.
+TEST_P(Matmul, ManyMembers) {
+  Rng rng(seed_of(GetParam()) + 6);
+  const BatchCase batches[] = {{{7, 1, 5}, {6, 5}}, {{300}, {}}, {{}, {40, 6}}, {{3, 70}, {3, 70}}, {{1, 50}, {4, 1}}};
+  for (const BatchCase& batch : batches) {
+    const int64_t m = 1 + rng.below(13), n = 1 + rng.below(40), k = 1 + rng.below(kFew ? 5 : 30);
+    const Shape lead = broadcast(batch);
+    run(random_case(GetParam(), {with_matrix(batch.a, m, k), with_matrix(batch.b, k, n), with_matrix(lead, m, n)},
+                    rng));
+    if (HasFatalFailure()) return;
+  }
+}
+
 // The one place where vectors take part.
 TEST_P(Matmul, OneDimensionalOperands) {
   Rng rng(seed_of(GetParam()) + 4);
