@@ -2,6 +2,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "cases.h"
 #include "reference.h"
 #include "validate.h"
@@ -85,6 +88,40 @@ TEST_P(Guarded, NothingBeyondTheElementsIsTouched) {
     }
   }
   set_isa("");
+}
+
+// Rows that lie 2^32 elements apart, in memory that is reserved but hardly used.
+TEST(GuardedOffsets, StridesBeyond32Bits) {
+  constexpr int64_t kRow = (int64_t{1} << 32) + 3, kRows = 3, kCols = 5;
+  constexpr size_t kBytes = sizeof(float) * static_cast<size_t>(kRow * kRows);
+  void* const memory =
+      mmap(nullptr, 3 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "this system reserves no such range";
+  const auto view = [&](int which, int64_t rows, int64_t cols) {
+    float* first = reinterpret_cast<float*>(static_cast<char*>(memory) + static_cast<size_t>(which) * kBytes);
+    return MatrixView<float>(first, {rows, cols}, {kRow, 1});
+  };
+  const MatrixView<float> a = view(0, kRows, kRows), b = view(1, kRows, kCols), c = view(2, kRows, kCols);
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t k = 0; k < kRows; ++k) a.data[i * kRow + k] = static_cast<float>(10 * i - k * k);
+    for (int64_t j = 0; j < kCols; ++j) b.data[i * kRow + j] = static_cast<float>(i * j);
+  }
+  const auto expect_product = [&](auto element) {
+    for (int64_t i = 0; i < kRows; ++i)
+      for (int64_t j = 0; j < kCols; ++j) {
+        float best = -std::numeric_limits<float>::infinity();
+        for (int64_t k = 0; k < kRows; ++k) best = std::max(best, element(i, k) + b.data[k * kRow + j]);
+        ASSERT_EQ(c.data[i * kRow + j], best) << i << ", " << j;
+        c.data[i * kRow + j] = 0;
+      }
+  };
+  matmul<MaxPlus, float>(a, b, c);
+  expect_product([&](int64_t i, int64_t k) { return a.data[i * kRow + k]; });
+  matmul<MaxPlus, float>(a.transposed(), b, c);
+  expect_product([&](int64_t i, int64_t k) { return a.data[k * kRow + i]; });
+  matmul<MaxPlus, float>(b.transposed(), a.transposed(), c.transposed());
+  expect_product([&](int64_t i, int64_t k) { return a.data[i * kRow + k]; });
+  munmap(memory, 3 * kBytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Guarded, ::testing::ValuesIn(supported_pairs()), pair_name);
