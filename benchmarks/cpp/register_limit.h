@@ -6,7 +6,20 @@
 namespace tropical::bench {
 
 // The instructions of one pair: inner operation, outer operation, element.
-enum class Loop { add_max_f32, add_max_f64, add_max_i16, add_max_i32, add_max_i64, mul_max_f32, min_max_f32, and_or };
+// fma_max adds by a fused multiply-add with a factor of one, which is exact and may run on other units than an
+// addition.
+enum class Loop {
+  add_max_f32,
+  add_max_f64,
+  add_max_i16,
+  add_max_i32,
+  add_max_i64,
+  mul_max_f32,
+  min_max_f32,
+  fma_max_f32,
+  fma_max_f64,
+  and_or
+};
 
 struct RegisterLoop {
   void (*run)(int64_t steps) = nullptr;

@@ -157,6 +157,17 @@ void add_paths(std::vector<Row>& rows) {
   rows.push_back(share_row("paths/careful", cube(512, max_plus, DType::i64, {0x1p62}), Loop::add_max_i64, 0));
 }
 
+// Which instruction should add: above 1, the multiply-add.
+void add_limits(std::vector<Row>& rows) {
+  const auto add = [&](const std::string& type, Loop base, Loop subject) {
+    rows.push_back({"limit/fma_for_add/" + type, Quantity::speedup, 0, [base, subject] {
+                      return Comparison{limit_of(base), limit_of(subject), [] {}};
+                    }});
+  };
+  add("f32", Loop::add_max_f32, Loop::fma_max_f32);
+  add("f64", Loop::add_max_f64, Loop::fma_max_f64);
+}
+
 }  // namespace
 
 std::vector<Row> all_rows() {
@@ -173,6 +184,7 @@ std::vector<Row> all_rows() {
   const ProblemSpec spec = cube(1024);
   rows.push_back({"backward/" + spec_name(spec), Quantity::ratio, 0, [spec] { return backward_to_values(spec); }});
   add_paths(rows);
+  add_limits(rows);
   return rows;
 }
 
