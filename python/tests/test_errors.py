@@ -30,6 +30,7 @@ OPERANDS = {
     "batches": (np.ones((2, 3, 4)), np.ones((3, 4, 5)), ValueError, ["(2, 3, 4)", "(3, 4, 5)", "broadcast"]),
     "a without axes": (np.array(1.0), B, ValueError, ["a", "0 dimensions"]),
     "b without axes": (A, np.array(1.0), ValueError, ["b", "0 dimensions"]),
+    "too many axes": (np.ones((1,) * 60), B, ValueError, ["a", "60", "34"]),
     "number": (A, 2.0, TypeError, ["b", "float", "array"]),
     "NumPy scalar": (np.float64(2), B, TypeError, ["a", "float64", "numpy.asarray"]),
     "list": ([[1.0]], B, TypeError, ["a", "list", "numpy.asarray"]),
@@ -54,7 +55,7 @@ OPERANDS = {
     "unaligned": (unaligned((3, 4)), B, ValueError, ["a", "aligned"]),
     "odd stride": (A, odd_stride((4, 5)), ValueError, ["b", "stride of 45 bytes", "8"]),
     "masked array": (np.ma.masked_array(A), B, TypeError, ["a", "MaskedArray", "numpy.asarray"]),
-    "matrix": (A, np.matrix(B), TypeError, ["b", "matrix"]),
+    "matrix": (A, B.view(np.matrix), TypeError, ["b", "matrix"]),
     "subclass": (A.view(Masked), B, TypeError, ["a", "Masked"]),
 }  # fmt: skip
 
