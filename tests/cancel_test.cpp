@@ -65,6 +65,7 @@ TEST(Cancel, FlagRaisedByAnotherThread) {
   std::atomic<bool> flag{false};
   MatmulOptions options;
   options.cancel = &flag;
+  options.threads = 2;  // on a large machine all threads could be done before the flag is raised
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     flag = true;
