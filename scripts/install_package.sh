@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python package in build/python and installs it into .venv. With --tests, the C++ tests are built there
-# too, so that the library is compiled once for both. Incremental.
+# too, so that the library is compiled once for both. Incremental. TG_WERROR=ON makes warnings errors.
 source "$(dirname "$0")/common.sh"
 
 tests=OFF
@@ -16,5 +16,5 @@ say "building and installing the package (jobs: $JOBS)"
 rm -f "$VENV"/.installed-package-*
 touch "$stamp.new"
 pip install --quiet --no-build-isolation --no-deps --force-reinstall \
-  -Cbuild-dir=build/python -Ccmake.define.TG_BUILD_TESTS="$tests" .
+  -Cbuild-dir=build/python -Ccmake.define.TG_BUILD_TESTS="$tests" -Ccmake.define.TG_WERROR="${TG_WERROR:-OFF}" .
 mv "$stamp.new" "$stamp"

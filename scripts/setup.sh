@@ -5,7 +5,7 @@
 #   scripts/setup.sh dev      build + GoogleTest + python/requirements-dev.txt
 #   scripts/setup.sh bench    dev + Google Benchmark
 #   scripts/setup.sh lint     build + clang, clang-format, clang-tidy + python/requirements-dev.txt
-#   scripts/setup.sh tsan     build + GoogleTest + clang and its OpenMP run-time
+#   scripts/setup.sh sanitize build + GoogleTest + clang, its sanitizers and its OpenMP run-time
 source "$(dirname "$0")/common.sh"
 
 step="${1:-dev}"
@@ -18,7 +18,7 @@ case "$step" in
   bench) packages+=(libgtest-dev libbenchmark-dev) requirements=(python/requirements-dev.txt) ;;
   # clang-tidy reads the commands of a clang build, and omp.h from libomp-dev.
   lint) packages+=(clang clang-format clang-tidy libomp-dev) requirements=(python/requirements-dev.txt) ;;
-  tsan) packages+=(libgtest-dev clang libclang-rt-dev llvm libomp-dev) ;;
+  sanitize) packages+=(libgtest-dev clang libclang-rt-dev llvm libomp-dev) ;;
   *) echo "setup.sh: unknown step '$step'" >&2 && exit 2 ;;
 esac
 
