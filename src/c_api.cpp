@@ -80,16 +80,16 @@ tg_status tg_matmul(tg_semiring semiring, const DLTensor* a, const DLTensor* b, 
     const volatile int32_t* cancel = nullptr;
     if (options) {
       if (options->struct_size < sizeof(tg_matmul_options))
-        throw Error(ErrorCode::invalid_value, "options.struct_size is " + std::to_string(options->struct_size) +
-                                                  ", expected sizeof(tg_matmul_options) = " +
-                                                  std::to_string(sizeof(tg_matmul_options)));
+        throw Error(ErrorCode::invalid_value,
+                    "options.struct_size is " + std::to_string(options->struct_size) +
+                        ", expected sizeof(tg_matmul_options) = " + std::to_string(sizeof(tg_matmul_options)));
       o.accumulate = options->accumulate != 0;
       o.argmax_offset = options->argmax_offset;
       o.threads = options->threads;
       cancel = options->cancel;
     }
-    tropical::MatmulParams p = tropical::validate_matmul(checked(semiring), required(a, "a"), required(b, "b"),
-                                                         required(c, "c"), argmax, o);
+    tropical::MatmulParams p =
+        tropical::validate_matmul(checked(semiring), required(a, "a"), required(b, "b"), required(c, "c"), argmax, o);
     p.cancel.word = cancel;
     tropical::cpu::matmul(p);
   });

@@ -55,9 +55,9 @@ struct Lowered {
       is_half_v<In>, float,
       std::conditional_t<
           kBits, int32_t,
-          std::conditional_t<std::is_same_v<In, bool>, int16_t,
-                             std::conditional_t<path == Path::wide,
-                                                std::conditional_t<sizeof(In) == 2, int32_t, int64_t>, In>>>>;
+          std::conditional_t<
+              std::is_same_v<In, bool>, int16_t,
+              std::conditional_t<path == Path::wide, std::conditional_t<sizeof(In) == 2, int32_t, int64_t>, In>>>>;
   static constexpr bool kCareful = path == Path::careful;
   // Integers under + carry an infinity, stored as the worst element of the order.
   static constexpr bool kMapsInfinity = is_plus_v<S> && (path == Path::mapped || path == Path::wide);

@@ -45,7 +45,8 @@ Semiring parse_semiring(std::string_view name) {
   });
   for (const Alias& alias : kAliases)
     if (folded == alias.folded) found = alias.semiring;
-  if (!found) throw Error(ErrorCode::invalid_value, "semiring is '" + std::string(name) + "', expected one of " + known);
+  if (!found)
+    throw Error(ErrorCode::invalid_value, "semiring is '" + std::string(name) + "', expected one of " + known);
   return *found;
 }
 

@@ -44,9 +44,7 @@ struct CancelFlag {
   const std::atomic<bool>* flag = nullptr;
   const volatile int32_t* word = nullptr;
 
-  bool raised() const {
-    return (flag && flag->load(std::memory_order_relaxed)) || (word && *word != 0);
-  }
+  bool raised() const { return (flag && flag->load(std::memory_order_relaxed)) || (word && *word != 0); }
 };
 
 struct MatmulParams {

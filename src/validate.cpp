@@ -80,21 +80,21 @@ struct ProductShape {
 ProductShape product_shape(const DLTensor& a, const DLTensor& b) {
   check_operand(a, "a");
   check_operand(b, "b");
-  const std::string both = "a has shape " + shape_text(a) + " and b has shape " + shape_text(b);
+  const auto both = [&] { return "a has shape " + shape_text(a) + " and b has shape " + shape_text(b); };
   ProductShape s{};
   s.m = a.ndim == 1 ? 1 : a.shape[a.ndim - 2];
   s.k = a.shape[a.ndim - 1];
   const int64_t kb = b.ndim == 1 ? b.shape[0] : b.shape[b.ndim - 2];
   s.n = b.ndim == 1 ? 1 : b.shape[b.ndim - 1];
   if (s.k != kb)
-    bad_value(both + ": the last axis of a (" + std::to_string(s.k) + ") must equal " +
+    bad_value(both() + ": the last axis of a (" + std::to_string(s.k) + ") must equal " +
               (b.ndim == 1 ? "the axis" : "the last axis but one") + " of b (" + std::to_string(kb) + ")");
   const int na = batch_dims(a), nb = batch_dims(b);
   s.batch.ndim = std::max(na, nb);
   for (int d = 0; d < s.batch.ndim; ++d) {
     const int da = d - (s.batch.ndim - na), db = d - (s.batch.ndim - nb);
     const int64_t xa = da < 0 ? 1 : a.shape[da], xb = db < 0 ? 1 : b.shape[db];
-    if (xa != xb && xa != 1 && xb != 1) bad_value(both + ": their leading axes do not broadcast");
+    if (xa != xb && xa != 1 && xb != 1) bad_value(both() + ": their leading axes do not broadcast");
     s.batch.size[d] = xa == 1 ? xb : xa;
   }
   s.full.assign(s.batch.size, s.batch.size + s.batch.ndim);
@@ -103,7 +103,7 @@ ProductShape product_shape(const DLTensor& a, const DLTensor& b) {
   int64_t bytes = 8;
   for (const int64_t x : s.full)
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(x, 1), &bytes))
-      bad_value(both + ": their product has more elements than memory can hold");
+      bad_value(both() + ": their product has more elements than memory can hold");
   return s;
 }
 

@@ -16,12 +16,14 @@ void visit_list(auto id, TypeList<Ts...>, auto id_of, F&& f) {
 
 template <class F>
 void visit_semiring(Semiring semiring, F&& f) {
-  detail::visit_list(semiring, AllSemirings{}, []<class S>() { return S::kId; }, std::forward<F>(f));
+  detail::visit_list(
+      semiring, AllSemirings{}, []<class S>() { return S::kId; }, std::forward<F>(f));
 }
 
 template <class F>
 void visit_dtype(DType dtype, F&& f) {
-  detail::visit_list(dtype, AllTypes{}, []<class T>() { return TypeInfo<T>::kId; }, std::forward<F>(f));
+  detail::visit_list(
+      dtype, AllTypes{}, []<class T>() { return TypeInfo<T>::kId; }, std::forward<F>(f));
 }
 
 // Calls f for the supported pair; an unsupported pair calls nothing (the entry has rejected it).

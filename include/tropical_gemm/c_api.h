@@ -36,8 +36,8 @@ typedef enum {
 typedef struct {
   uint64_t struct_size;
   int64_t argmax_offset;
-  int32_t accumulate; /* 0 or 1 */
-  int32_t threads;    /* 0: all */
+  int32_t accumulate;             /* 0 or 1 */
+  int32_t threads;                /* 0: all */
   const volatile int32_t* cancel; /* polled between blocks; nonzero stops the call with TG_CANCELLED */
 } tg_matmul_options;
 

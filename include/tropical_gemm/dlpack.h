@@ -1,5 +1,6 @@
 // The DLPack 1.x ABI: plain structs by which arrays are exchanged without copying.
-// Written after the specification at dmlc.github.io/dlpack; guarded by the official header's macro, so that either may come first.
+// Written after the specification at dmlc.github.io/dlpack; guarded by the official header's macro, so that either may
+// come first.
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 #include <stdint.h>

@@ -47,19 +47,19 @@ TROPICAL_API void matmul_backward(Semiring semiring, const DLTensor& grad_c, con
 
 // Typed forms for matrices; see above. `requires` rejects combinations that the table does not have.
 template <class S, class T>
-  requires supported_v<S, T>
+requires supported_v<S, T>
 void matmul(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, const MatmulOptions& options = {}) {
   matmul(S::kId, a.dlpack(), b.dlpack(), c.dlpack(), nullptr, options);
 }
 template <class S, class T>
-  requires supported_v<S, T>
+requires supported_v<S, T>
 void matmul(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, MatrixView<int32_t> argmax,
             const MatmulOptions& options = {}) {
   const DLTensor arg = argmax.dlpack();
   matmul(S::kId, a.dlpack(), b.dlpack(), c.dlpack(), &arg, options);
 }
 template <class S, class T>
-  requires differentiable_v<S, T>
+requires differentiable_v<S, T>
 void matmul_backward(MatrixView<const T> grad_c, MatrixView<const int32_t> argmax, MatrixView<const T> a,
                      MatrixView<const T> b, MatrixView<T> grad_a, MatrixView<T> grad_b, int threads = 0) {
   const DLTensor ga = grad_a.dlpack(), gb = grad_b.dlpack();

@@ -163,6 +163,6 @@ inline constexpr bool supported_v = std::is_same_v<S, OrAnd> == std::is_same_v<T
 
 // Gradients exist for the numeric semirings on floating-point types.
 template <class S, class T>
-inline constexpr bool differentiable_v = supported_v<S, T> && is_float_v<T>;
+inline constexpr bool differentiable_v = supported_v<S, T>&& is_float_v<T>;
 
 }  // namespace tropical

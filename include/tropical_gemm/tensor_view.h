@@ -41,16 +41,10 @@ struct TensorView {
     }
   }
   // A view of mutable elements is one of constant elements too.
-  constexpr operator TensorView<const T, Rank>() const
-    requires(!std::is_const_v<T>)
-  {
-    return {data, shape, strides};
-  }
+  constexpr operator TensorView<const T, Rank>() const requires(!std::is_const_v<T>) { return {data, shape, strides}; }
 
   // The last two axes exchanged.
-  constexpr TensorView transposed() const
-    requires(Rank >= 2)
-  {
+  constexpr TensorView transposed() const requires(Rank >= 2) {
     TensorView t = *this;
     std::swap(t.shape[Rank - 1], t.shape[Rank - 2]);
     std::swap(t.strides[Rank - 1], t.strides[Rank - 2]);

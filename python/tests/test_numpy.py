@@ -62,7 +62,6 @@ def test_results_have_the_dtype_of_the_operands(dtype):
     assert (got.values == (True if dtype.name == "bool" else 2)).all()
 
 
-@pytest.mark.xfail(strict=True, reason="bytes other than 0 and 1 are not yet read as true")
 def test_any_byte_but_zero_is_true():
     """As NumPy has it for arrays that were made by viewing other bytes as bool."""
     rng = np.random.default_rng(4)

@@ -93,9 +93,9 @@ class Member {
   void compute(Product q, Run run) const {
     if (looks_first()) {
       const auto [a, b] = facts(q);
-      const Path path = !is_float_                                         ? integer_path(p_.semiring, p_.dtype, a, b)
+      const Path path = !is_float_                                       ? integer_path(p_.semiring, p_.dtype, a, b)
                         : a.nan || b.nan || makes_nan(p_.semiring, a, b) ? Path::careful
-                                                                           : Path::plain;
+                                                                         : Path::plain;
       q.kernels = kernels(path);
       run(q);
       return;

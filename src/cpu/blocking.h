@@ -16,7 +16,8 @@ struct Blocking {
 
 // k is cut into equal passes of about this many bytes of one row: 1024 f32 steps measured best, 256 lost 5 %.
 inline constexpr int64_t kPassBytes = 4096;
-// Passes of a product of few rows whose B is read once, in place: a pass of B must still lie in L2 with all its columns.
+// Passes of a product of few rows whose B is read once, in place: a pass of B must still lie in L2 with all its
+// columns.
 inline constexpr int64_t kStreamingSteps = 32;
 inline constexpr int64_t kStreamingRows = 16;
 inline constexpr int64_t kPackedRows = 512;

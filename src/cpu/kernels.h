@@ -22,20 +22,20 @@ struct TileCall {
   const void* b;
   int64_t b_k;
   int64_t k;
-  void* c;        // outputs: C itself, or a buffer
+  void* c;  // outputs: C itself, or a buffer
   int64_t c_row;
-  void* ids;      // argmax kernels: k (straight) or chunk (chunked) per output, signed integers as wide as T
-  int valid;      // lanes of the last vector that exist (all of them where the ISA has no cheap masks)
-  bool combine;   // values: take what is in c into account
+  void* ids;     // argmax kernels: k (straight) or chunk (chunked) per output, signed integers as wide as T
+  int valid;     // masked tiles: lanes that exist
+  bool combine;  // values: take what is in c into account
 };
 using TileFn = void (*)(const TileCall&);
 
 inline constexpr int kMaxRowShapes = 5;
 inline constexpr int kMaxVectors = 4;
 inline constexpr int kMaxTileRows = 16;
-inline constexpr int kMaxTileLanes = 128;       // 4 vectors of 32 lanes
+inline constexpr int kMaxTileLanes = 128;        // 4 vectors of 32 lanes
 inline constexpr int kMaxTileOutputs = 6 * 128;  // of the argmax tiles, which live in a buffer
-inline constexpr int kChunk = 16;               // k steps per chunk of the chunked argmax
+inline constexpr int kChunk = 16;                // k steps per chunk of the chunked argmax
 
 // The tiles of one width; rows fall, the last is 1.
 struct TileWidth {
@@ -44,11 +44,13 @@ struct TileWidth {
   int rows[kMaxRowShapes] = {};
   TileFn fn[kMaxRowShapes] = {};
 };
-// widths[v] is v vectors wide; widths[0] is half a vector, where that pays.
+// widths[v] is v vectors wide; widths[0] is half a vector, where that pays. The partial widths are as wide as their
+// index says but read and write only the lanes that exist; without cheap masks they are empty.
 struct TileFamily {
   int lanes = 0;
   int max_vectors = 0;
   TileWidth widths[kMaxVectors + 1];
+  TileWidth partial[2];
 };
 
 // Turns chunk ids into k: the first k of the chunk whose candidate equals the tile's value.
@@ -68,7 +70,7 @@ struct StoreCall {
   const void* tile;
   const void* ids;  // null for values
   int lanes;
-  int rows, cols;   // cols counts elements of C
+  int rows, cols;  // cols counts elements of C
   void* c;
   int64_t c_row, c_col;
   int32_t* argmax;
@@ -87,7 +89,6 @@ struct Kernels {
   int in_bytes = 0, bytes = 0;  // of In and of T
   int columns_per_lane = 1;
   bool native = false;  // In is T: operands may be used in place, C written directly
-  bool masks = false;   // cheap masked loads and stores
   TileFamily values, chunked, straight;
   // dst[r * ld + c] = T(src[r, c]); returns whether all elements are finite (true for integers).
   bool (*pack_a)(const Source&, void* dst, int64_t ld) = nullptr;

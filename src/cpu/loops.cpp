@@ -15,13 +15,14 @@ class RectangleLoops {
         q_(*product.kernels),
         r_(r),
         argmax_(product.argmax != nullptr),
-        blocking_(choose_blocking(q_, argmax_, r.i1 - r.i0, r.j1 - r.j0, product.k, product.a_col == 1,
-                                  product.b_col == 1)),
+        blocking_(
+            choose_blocking(q_, argmax_, r.i1 - r.i0, r.j1 - r.j0, product.k, product.a_col == 1, product.b_col == 1)),
         scope_(Workspace::local(), bytes_needed()) {
     const size_t kc = static_cast<size_t>(blocking_.kc);
     if (!blocking_.a_in_place) a_pack_ = scope_.take<char>(static_cast<size_t>(packed_rows() * a_ld()) * q_bytes());
     b_pack_ = scope_.take<char>(static_cast<size_t>(group_lanes()) * kc * q_bytes());
-    if (argmax_) bt_ = scope_.take<char>(static_cast<size_t>(group_lanes()) * static_cast<size_t>(bt_steps()) * q_bytes());
+    if (argmax_)
+      bt_ = scope_.take<char>(static_cast<size_t>(group_lanes()) * static_cast<size_t>(bt_steps()) * q_bytes());
     tile_ = scope_.take<char>(kTileBytes);
     if (argmax_) ids_ = scope_.take<char>(kTileBytes);
   }
@@ -71,8 +72,7 @@ class RectangleLoops {
   // All rows [i0, i1) of one run, a group of panels at a time.
   void panels(const PanelRun& run, int64_t i0, int64_t i1) {
     const int64_t width = run.width->lanes;
-    const bool partial = run.valid < run.vector_lanes;
-    const bool in_place = blocking_.b_in_place && (q_.masks || !partial);
+    const bool in_place = blocking_.b_in_place && !run.padded();
     // A group is limited by what was reserved and by L2; B in place has no such limit.
     const int64_t group = in_place ? run.panels : std::max<int64_t>(1, group_lanes() / width);
     for (int64_t first = 0; first < run.panels; first += group) {
@@ -99,9 +99,7 @@ class RectangleLoops {
     const int64_t end = std::min((r_.j1) * q_.columns_per_lane, p_.n);
     return static_cast<int>(std::min<int64_t>(int64_t{run.width->lanes} * q_.columns_per_lane, end - j));
   }
-  char* b_panel(const PanelRun& run, int64_t slot) const {
-    return b_pack_ + slot * run.width->lanes * ks_ * q_.bytes;
-  }
+  char* b_panel(const PanelRun& run, int64_t slot) const { return b_pack_ + slot * run.width->lanes * ks_ * q_.bytes; }
   char* bt_panel(const PanelRun& run, int64_t slot) const {
     return bt_ + slot * run.width->lanes * round_up(ks_, kChunk) * q_.bytes;
   }
@@ -123,7 +121,6 @@ class RectangleLoops {
     const int cols = cols_of(run, panel);
     const bool combine = p_.accumulate || k0_ > 0;
     char* c = p_.c + (i * p_.c_row + j * p_.c_col) * q_.in_bytes;
-    const bool last = panel == run.panels - 1;
     TileCall t{};
     if (blocking_.a_in_place) {
       t.a = p_.a_source(i, rows, k0_, ks_).data;
@@ -137,9 +134,8 @@ class RectangleLoops {
     t.b = in_place ? p_.b_source(k0_, ks_, j, cols).data : b_panel(run, slot);
     t.b_k = in_place ? p_.b_row : run.width->lanes;
     t.k = ks_;
-    t.valid = last ? run.valid : run.vector_lanes;
-    const bool full = t.valid == run.vector_lanes;
-    if (!argmax_ && q_.native && p_.c_col == 1 && (q_.masks || full)) {
+    t.valid = run.valid;
+    if (!argmax_ && q_.native && p_.c_col == 1 && !run.padded()) {
       t.c = c;
       t.c_row = p_.c_row;
       t.combine = combine;
@@ -149,8 +145,6 @@ class RectangleLoops {
     t.c = tile_;
     t.ids = ids_;
     t.c_row = run.width->lanes;
-    t.valid = run.vector_lanes;
-    if (in_place && q_.masks) t.valid = last ? run.valid : run.vector_lanes;
     fn(t);
     StoreCall s{};
     s.tile = tile_;
@@ -163,8 +157,7 @@ class RectangleLoops {
     s.c_col = p_.c_col;
     s.combine = combine;
     if (!argmax_) return q_.store(s);
-    if (chunked_)
-      q_.recover({t.a, t.a_row, bt_panel(run, slot), run.width->lanes, rows, cols, ks_, tile_, ids_});
+    if (chunked_) q_.recover({t.a, t.a_row, bt_panel(run, slot), run.width->lanes, rows, cols, ks_, tile_, ids_});
     s.argmax = p_.argmax + i * p_.argmax_row + j * p_.argmax_col;
     s.argmax_row = p_.argmax_row;
     s.argmax_col = p_.argmax_col;
@@ -197,22 +190,32 @@ int split_lanes(const TileFamily& family, int64_t lanes, PanelRun (&runs)[kMaxRu
   const int64_t panel = int64_t{vector} * family.max_vectors;
   int count = 0;
   int64_t lane = 0;
-  const auto add = [&](int vectors, int64_t panels, int valid) {
-    const TileWidth* w = &family.widths[vectors];
-    runs[count++] = {w, lane, panels, valid, vectors == 0 ? w->lanes : vector};
-    lane += panels * w->lanes;
+  const auto add = [&](const TileWidth& width, int64_t panels, int valid, bool masked) {
+    runs[count++] = {&width, lane, panels, valid, masked};
+    lane += panels * width.lanes;
   };
-  if (lanes >= panel) add(family.max_vectors, lanes / panel, vector);
+  const auto whole = [&](int vectors, int64_t panels) {
+    const TileWidth& width = family.widths[vectors];
+    add(width, panels, width.lanes, false);
+  };
+  if (lanes >= panel) whole(family.max_vectors, lanes / panel);
   const int rest = static_cast<int>(lanes - lane);
-  const int whole = rest / vector, left = rest % vector;
-  const int half = family.widths[0].shapes ? family.widths[0].lanes : 0;
-  if (left == 0) {
-    if (whole) add(whole, 1, vector);
-  } else if (left <= half) {
-    if (whole) add(whole, 1, vector);
-    add(0, 1, left);
+  const int left = rest % vector;
+  const bool masks = family.partial[1].shapes > 0;
+  if (left == 0 || masks || family.widths[0].shapes) {
+    // Whole vectors, then what is left in half a vector or a masked one.
+    if (rest >= vector) whole(rest / vector, 1);
+    if (left == 0) return count;
+    const TileWidth& half = family.widths[0];
+    if (half.shapes && left == half.lanes) {
+      whole(0, 1);
+    } else {
+      const bool fits_half = half.shapes && left < half.lanes;
+      const TileWidth& width = masks ? family.partial[fits_half ? 0 : 1] : family.widths[fits_half ? 0 : 1];
+      add(width, 1, left, masks);
+    }
   } else {
-    add(whole + 1, 1, left);
+    add(family.widths[rest / vector + 1], 1, rest, false);  // padded
   }
   return count;
 }

@@ -39,13 +39,16 @@ struct Rectangle {
 // Throws Error(cancelled).
 bool run_rectangle(const Product& product, const Rectangle& rectangle);
 
-// A run of equal panels that covers part of a row of C; `valid` lanes of the last vector of its last panel exist.
+// A run of equal panels that covers part of a row of C. The panels of a run are whole, or it is one panel of which
+// `valid` lanes exist: a masked tile handles it in place, any other tile needs padded buffers.
 struct PanelRun {
   const TileWidth* width;
   int64_t lane;
   int64_t panels;
   int valid;
-  int vector_lanes;
+  bool masked;
+
+  bool padded() const { return valid < width->lanes && !masked; }
 };
 inline constexpr int kMaxRuns = 3;
 // Splits `lanes` into runs of the family's widths; returns how many.

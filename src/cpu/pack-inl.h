@@ -33,6 +33,15 @@ HWY_INLINE typename L::T LoadElement(typename L::In x) {
     return static_cast<T>(x);
 }
 
+// The element at p. Any byte but 0 is true, as in NumPy, though C++ knows only 0 and 1.
+template <class In>
+HWY_INLINE In ReadElement(const In* p) {
+  if constexpr (std::is_same_v<In, bool>)
+    return *reinterpret_cast<const unsigned char*>(p) != 0;
+  else
+    return *p;
+}
+
 // A vector of compute type from contiguous elements of In.
 template <class L, class D>
 HWY_INLINE hn::Vec<D> LoadVectorOf(D d, const typename L::In* p) {
@@ -46,7 +55,7 @@ HWY_INLINE hn::Vec<D> LoadVectorOf(D d, const typename L::In* p) {
     return hn::PromoteTo(d, hn::LoadU(db, reinterpret_cast<const hwy::bfloat16_t*>(p)));
   } else
 #endif
-  if constexpr (std::is_same_v<In, hn::TFromD<D>> && L::kNative) {
+      if constexpr (std::is_same_v<In, hn::TFromD<D>> && L::kNative) {
     return hn::LoadU(d, p);
   } else {
     alignas(64) hn::TFromD<D> x[hn::MaxLanes(d)];
@@ -78,16 +87,6 @@ struct FiniteCheck {
   }
 };
 
-// Calls see(vector) for whole vectors of a row of floats and see(element) for the rest.
-template <class T, class F>
-HWY_INLINE void ForVectors(const T* row, int64_t n, F see) {
-  const hn::ScalableTag<T> d;
-  constexpr int64_t kLanes = hn::MaxLanes(d);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) see(hn::LoadU(d, row + i));
-  for (; i < n; ++i) see(row[i]);
-}
-
 // ---- contiguous rows ----
 
 template <class L>
@@ -104,7 +103,7 @@ HWY_INLINE void CopyRow(const typename L::In* src, int64_t n, typename L::T* dst
     }
   }
   for (; i < n; ++i) {  // the compiler vectorizes this for integers
-    dst[i] = LoadElement<L>(src[i]);
+    dst[i] = LoadElement<L>(ReadElement(src + i));
     check.See(dst[i]);
   }
 }
@@ -154,6 +153,57 @@ HWY_NOINLINE void Transpose(const T* src, int64_t src_step, int64_t rows, int64_
     for (int64_t r = 0; r < rows; ++r) dst[r * ld + c] = src[c * src_step + r];
 }
 
+// ---- the finite check ----
+
+// Whether n contiguous elements are finite. Four sums, so that their latencies overlap.
+template <class T>
+HWY_INLINE bool FiniteRow(const T* row, int64_t n) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t kLanes = hn::MaxLanes(d);
+  FiniteCheck<T> check[4];
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    check[0].See(hn::LoadU(d, row + i));
+    check[1].See(hn::LoadU(d, row + i + kLanes));
+    check[2].See(hn::LoadU(d, row + i + 2 * kLanes));
+    check[3].See(hn::LoadU(d, row + i + 3 * kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) check[0].See(hn::LoadU(d, row + i));
+  if constexpr (kMasks) {
+    if (i < n) check[1].See(hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n - i)), d, row + i));
+  } else {
+    for (; i < n; ++i) check[0].See(row[i]);
+  }
+  check[0].sum = hn::Add(hn::Add(check[0].sum, check[1].sum), hn::Add(check[2].sum, check[3].sum));
+  return check[0].Finite();
+}
+
+// Whether all elements are finite, without telling what the others are: one multiply-add per vector.
+template <class T>
+bool Finite(const Source& s) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T* src = static_cast<const T*>(s.data);
+    const bool by_row = s.col == 1 || s.cols == 1;
+    const int64_t outer = by_row ? s.rows : s.cols, inner = by_row ? s.cols : s.rows;
+    const int64_t outer_step = by_row ? s.row : s.col, inner_step = by_row ? 1 : s.row;
+    if (inner_step == 1 && (outer_step == inner || outer == 1)) return FiniteRow(src, outer * inner);
+    bool finite = true;
+    for (int64_t i = 0; i < outer; ++i) {
+      const T* row = src + i * outer_step;
+      if (inner_step == 1) {
+        finite &= FiniteRow(row, inner);
+      } else {
+        T sum{0};
+        for (int64_t j = 0; j < inner; ++j) sum += row[j * inner_step] * T{0};
+        finite &= sum == T{0};
+      }
+    }
+    return finite;
+  } else {
+    return true;
+  }
+}
+
 // ---- packing ----
 
 // dst[r * ld + c] = T(src[r, c]); returns whether all elements are finite.
@@ -172,7 +222,7 @@ bool Pack(const Source& s, void* dst_void, int64_t ld) {
       constexpr int64_t kBlock = 64;
       for (int64_t c = 0; c < s.cols; c += kBlock)
         Transpose(src + c * s.col, s.col, s.rows, std::min(kBlock, s.cols - c), dst + c, ld);
-      for (int64_t r = 0; r < s.rows; ++r) ForVectors(dst + r * ld, s.cols, [&](auto x) HWY_ATTR { check.See(x); });
+      return Finite<T>({dst, ld, 1, s.rows, s.cols});
     }
   } else {
     // Walk the smaller stride innermost, in blocks of columns.
@@ -180,7 +230,7 @@ bool Pack(const Source& s, void* dst_void, int64_t ld) {
     for (int64_t c0 = 0; c0 < s.cols; c0 += kBlock)
       for (int64_t r = 0; r < s.rows; ++r)
         for (int64_t c = c0; c < std::min(c0 + kBlock, s.cols); ++c) {
-          const T x = LoadElement<L>(src[r * s.row + c * s.col]);
+          const T x = LoadElement<L>(ReadElement(src + r * s.row + c * s.col));
           dst[r * ld + c] = x;
           check.See(x);
         }
@@ -201,7 +251,7 @@ bool PackPanel(const Source& s, void* dst_void, int64_t ld) {
         uint32_t word = 0;
         const int64_t end = std::min(kColumns, s.cols - lane * kColumns);
         for (int64_t c = 0; c < end; ++c)
-          word |= static_cast<uint32_t>(src[r * s.row + (lane * kColumns + c) * s.col]) << c;
+          word |= static_cast<uint32_t>(ReadElement(src + r * s.row + (lane * kColumns + c) * s.col)) << c;
         dst[r * ld + lane] = static_cast<T>(word);
       }
     return true;
@@ -221,22 +271,6 @@ void TransposePanel(const void* panel, int lanes, int64_t k, void* dst) {
 }
 
 // ---- passes over operands ----
-
-// Whether all elements are finite, without telling what the others are: one multiply-add per vector.
-template <class T>
-bool Finite(const Source& s) {
-  FiniteCheck<T> check;
-  if constexpr (std::is_floating_point_v<T>) {
-    const T* src = static_cast<const T*>(s.data);
-    for (int64_t r = 0; r < s.rows; ++r) {
-      if (s.col == 1)
-        ForVectors(src + r * s.row, s.cols, [&](auto x) HWY_ATTR { check.See(x); });
-      else
-        for (int64_t c = 0; c < s.cols; ++c) check.See(src[r * s.row + c * s.col]);
-    }
-  }
-  return check.Finite();
-}
 
 // Facts of floats, a vector at a time; NaN is set aside before the extremes are taken.
 template <class T>
@@ -270,6 +304,38 @@ struct FloatFacts {
   }
 };
 
+// Facts of integers; under + the infinity of S is counted apart from the range.
+template <class S, class In>
+struct IntegerFacts {
+  using D = hn::ScalableTag<In>;
+  hn::Vec<D> low, high, infinite;
+
+  HWY_INLINE IntegerFacts() {
+    low = high = infinite = hn::Zero(D());  // 0 lies within every range that matters
+  }
+  HWY_INLINE void See(hn::Vec<D> v) {
+    const D d;
+    if constexpr (is_plus_v<S>) {
+      const auto infinity = hn::Eq(v, hn::Set(d, S::template worst<In>()));
+      infinite = hn::Or(infinite, hn::VecFromMask(d, infinity));
+      v = hn::IfThenZeroElse(infinity, v);
+    }
+    low = hn::Min(low, v);
+    high = hn::Max(high, v);
+  }
+  HWY_INLINE Facts Get() const {
+    const D d;
+    alignas(64) In lows[hn::MaxLanes(d)], highs[hn::MaxLanes(d)];
+    hn::Store(low, d, lows);
+    hn::Store(high, d, highs);
+    Facts f;
+    f.low = *std::min_element(lows, lows + hn::Lanes(d));
+    f.high = *std::max_element(highs, highs + hn::Lanes(d));
+    (S::kIsMax ? f.minus_infinity : f.plus_infinity) = !hn::AllFalse(d, hn::Ne(infinite, hn::Zero(d)));
+    return f;
+  }
+};
+
 // Everything that the choice of a path depends on.
 template <class L>
 Facts FactsOf(const Source& s) {
@@ -296,25 +362,17 @@ Facts FactsOf(const Source& s) {
     }
     f = facts.Get();
   } else {
-    const In infinity = L::S::template worst<In>();
-    In low = highest<In>(), high = lowest<In>();
-    bool infinite = false;
-    const auto see = [&](In x) HWY_ATTR {
-      const bool is_infinity = is_plus_v<typename L::S> && x == infinity;
-      infinite |= is_infinity;
-      const In y = is_infinity ? In{0} : x;
-      low = y < low ? y : low;
-      high = y > high ? y : high;
-    };
+    const hn::ScalableTag<In> d;
+    constexpr int64_t kLanes = hn::MaxLanes(d);
+    IntegerFacts<typename L::S, In> facts;
     for (int64_t i = 0; i < outer; ++i) {
       const In* row = src + i * outer_step;
+      int64_t j = 0;
       if (inner_step == 1)
-        for (int64_t j = 0; j < inner; ++j) see(row[j]);
-      else
-        for (int64_t j = 0; j < inner; ++j) see(row[j * inner_step]);
+        for (; j + kLanes <= inner; j += kLanes) facts.See(hn::LoadU(d, row + j));
+      for (; j < inner; ++j) facts.See(hn::Set(d, row[j * inner_step]));
     }
-    f.low = low, f.high = high;
-    (L::S::kIsMax ? f.minus_infinity : f.plus_infinity) = infinite;
+    f = facts.Get();
   }
   return f;
 }

@@ -11,7 +11,7 @@ SmallPlan::SmallPlan(const Product& p) {
   int count = 0;
   for (int r = 0; r < run_count; ++r) {
     const PanelRun& run = runs[r];
-    if (run.valid < run.vector_lanes && !q.masks) return;
+    if (run.padded()) return;
     for (int64_t panel = 0; panel < run.panels; ++panel) {
       const int64_t j = run.lane + panel * run.width->lanes;
       for (int64_t i = 0; i < p.m;) {
@@ -19,8 +19,7 @@ SmallPlan::SmallPlan(const Product& p) {
         int shape = 0;
         while (run.width->rows[shape] > p.m - i) ++shape;
         steps_[static_cast<size_t>(count++)] = {run.width->fn[shape], i * p.a_row * q.bytes, j * q.bytes,
-                                                (i * p.c_row + j) * q.bytes,
-                                                panel == run.panels - 1 ? run.valid : run.vector_lanes};
+                                                (i * p.c_row + j) * q.bytes, run.valid};
         i += run.width->rows[shape];
       }
     }

@@ -58,7 +58,7 @@ HWY_INLINE void LoadRow(const typename L::In* c, int64_t step, int n, CompareTyp
     if (step == 1) return CopyRow<L>(c, n, q, ignored);
     for (int j = 0; j < n; ++j) q[j] = widen(c[j * step]);
   } else {
-    for (int j = 0; j < n; ++j) q[j] = c[j * step];
+    for (int j = 0; j < n; ++j) q[j] = ReadElement(c + j * step);
   }
 }
 
@@ -108,7 +108,7 @@ void Store(const StoreCall& s) {
       for (int j = 0; j < s.cols; ++j) {
         const bool x = (static_cast<uint32_t>(tile[j / 32]) >> (j % 32)) & 1;
         bool& out = c[j * s.c_col];
-        out = x || (s.combine && out);
+        out = x || (s.combine && ReadElement(&out));
       }
     } else {
       using Q = CompareType<L>;
@@ -140,8 +140,7 @@ void StoreArgmax(const StoreCall& s) {
     alignas(64) Q q[kMaxTileLanes];
     alignas(64) int32_t index[kMaxTileLanes];
     TileRow<L>(static_cast<const T*>(s.tile) + int64_t{i} * s.lanes, s.cols, q);
-    for (int j = 0; j < s.cols; ++j)
-      index[j] = S::kMasks && q[j] == zero ? -1 : static_cast<int32_t>(ids[j]) + offset;
+    for (int j = 0; j < s.cols; ++j) index[j] = S::kMasks && q[j] == zero ? -1 : static_cast<int32_t>(ids[j]) + offset;
     if (s.combine) {
       alignas(64) Q old[kMaxTileLanes];
       LoadRow<L>(c, s.c_col, s.cols, old);

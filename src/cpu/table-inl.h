@@ -26,19 +26,18 @@ Kernels MakeKernels() {
   k.bytes = sizeof(T);
   k.columns_per_lane = L::kBits ? 32 : 1;
   k.native = L::kNative;
-  k.masks = kMasks;
   k.pack_a = &Pack<L>;
   k.pack_b = &PackPanel<L>;
   k.finite = &Finite<T>;
   k.facts = &FactsOf<L>;
   if constexpr (kArgmax) {
-    k.chunked = MakeFamily<ChunkedKernel<O, R>, std::conditional_t<kRare, RareShapes, ChunkedShapes>, T>();
-    k.straight = MakeFamily<StraightKernel<O, R>, std::conditional_t<kRare, RareShapes, StraightShapes>, T>();
+    k.chunked = MakeFamily<ChunkedJob<O, R>, std::conditional_t<kRare, RareShapes, ChunkedShapes>, T>();
+    k.straight = MakeFamily<StraightJob<O, R>, std::conditional_t<kRare, RareShapes, StraightShapes>, T>();
     k.transpose_panel = &TransposePanel<T>;
     k.recover = &Recover<L, O>;
     k.store_argmax = &StoreArgmax<L>;
   } else {
-    k.values = MakeFamily<ValuesKernel<O>, std::conditional_t<kRare, RareShapes, ValuesShapes>, T>();
+    k.values = MakeFamily<ValuesJob<O>, std::conditional_t<kRare, RareShapes, ValuesShapes>, T>();
     k.store = &Store<L>;
   }
   return k;

@@ -73,48 +73,56 @@ struct RareShapes : NoShapes {
 };
 #endif
 
-// Tiles of one width, of the function that Kernel<D, rows, vectors> names.
-template <class Kernel, class D, int kVectors, int... kRows>
+// The tiles of one width that `Job` makes of these rows.
+template <class Job, class D, int kVectors, bool kMasked, int... kRows>
 TileWidth MakeWidth(Rows<kRows...>) {
   TileWidth w;
   w.lanes = kVectors * static_cast<int>(hn::MaxLanes(D()));
-  ((w.rows[w.shapes] = kRows, w.fn[w.shapes++] = Kernel::template Get<D, kRows, kVectors>()), ...);
+  ((w.rows[w.shapes] = kRows, w.fn[w.shapes++] = Job::template Get<D, kRows, kVectors, kMasked>()), ...);
   return w;
 }
 
-template <class Kernel, class Shapes, class T>
+template <class Job, class Shapes, class T>
 TileFamily MakeFamily() {
   using D = hn::ScalableTag<T>;
   constexpr size_t kLanes = hn::MaxLanes(D());
+  using HalfD = hn::CappedTag<T, (kLanes + 1) / 2>;
   TileFamily f;
   f.lanes = static_cast<int>(kLanes);
-  if constexpr (kLanes > 1)
-    f.widths[0] = MakeWidth<Kernel, hn::CappedTag<T, (kLanes + 1) / 2>, 1>(typename Shapes::Half());
-  f.widths[1] = MakeWidth<Kernel, D, 1>(typename Shapes::V1());
-  f.widths[2] = MakeWidth<Kernel, D, 2>(typename Shapes::V2());
-  f.widths[3] = MakeWidth<Kernel, D, 3>(typename Shapes::V3());
-  f.widths[4] = MakeWidth<Kernel, D, 4>(typename Shapes::V4());
+  f.widths[0] = MakeWidth<Job, HalfD, 1, false>(typename Shapes::Half());
+  f.widths[1] = MakeWidth<Job, D, 1, false>(typename Shapes::V1());
+  f.widths[2] = MakeWidth<Job, D, 2, false>(typename Shapes::V2());
+  f.widths[3] = MakeWidth<Job, D, 3, false>(typename Shapes::V3());
+  f.widths[4] = MakeWidth<Job, D, 4, false>(typename Shapes::V4());
+  if constexpr (kMasks && Job::kHasMasked) {
+    f.partial[0] = MakeWidth<Job, HalfD, 1, true>(typename Shapes::Half());
+    f.partial[1] = MakeWidth<Job, D, 1, true>(typename Shapes::V1());
+  }
   while (f.max_vectors < kMaxVectors && f.widths[f.max_vectors + 1].shapes > 0) ++f.max_vectors;
   return f;
 }
 
 template <class O>
-struct ValuesKernel {
-  template <class D, int kRows, int kVectors>
+struct ValuesJob {
+  static constexpr bool kHasMasked = true;
+  template <class D, int kRows, int kVectors, bool kMasked>
   static TileFn Get() {
-    return &ValuesTile<O, D, kRows, kVectors>;
+    return &ValuesTile<O, D, kRows, kVectors, kMasked>;
   }
 };
+// Argmax tiles work on packed panels and buffers, which are whole vectors.
 template <class O, class R>
-struct ChunkedKernel {
-  template <class D, int kRows, int kVectors>
+struct ChunkedJob {
+  static constexpr bool kHasMasked = false;
+  template <class D, int kRows, int kVectors, bool>
   static TileFn Get() {
     return &ChunkedTile<O, R, D, kRows, kVectors>;
   }
 };
 template <class O, class R>
-struct StraightKernel {
-  template <class D, int kRows, int kVectors>
+struct StraightJob {
+  static constexpr bool kHasMasked = false;
+  template <class D, int kRows, int kVectors, bool>
   static TileFn Get() {
     return &StraightTile<O, R, D, kRows, kVectors>;
   }
