@@ -73,10 +73,10 @@ TEST(Names, UnknownDTypeSaysWhatCame) {
     const char* came;
   } cases[] = {{{kDLUInt, 8, 1}, "uint8"},         {{kDLUInt, 32, 1}, "uint32"},     {{kDLInt, 8, 1}, "int8"},
                {{kDLComplex, 64, 1}, "complex64"}, {{kDLFloat, 32, 4}, "float32x4"}, {{17, 8, 1}, "code 17"}};
-  for (const auto& [dtype, came] : cases) {
-    const std::string text = message_of([&] { dtype_of(dtype, "b"); }, ErrorCode::invalid_type);
+  for (const auto& c : cases) {
+    const std::string text = message_of([&] { dtype_of(c.dtype, "b"); }, ErrorCode::invalid_type);
     EXPECT_EQ(text.rfind("b has dtype", 0), 0u) << text;
-    EXPECT_NE(text.find(came), std::string::npos) << text;
+    EXPECT_NE(text.find(c.came), std::string::npos) << text;
     EXPECT_NE(text.find("float32, float64, float16, bfloat16, int16, int32, int64, bool"), std::string::npos) << text;
   }
 }
