@@ -13,7 +13,6 @@
 namespace tropical {
 
 enum class Path : int { plain, mapped, wide, careful };
-inline constexpr int kPaths = 4;
 
 template <class S>
 inline constexpr bool is_plus_v = std::is_same_v<S, MaxPlus> || std::is_same_v<S, MinPlus>;
@@ -49,6 +48,7 @@ struct Lowered {
   using In = In_;
   static constexpr Path kPath = path;
   static constexpr bool kBits = std::is_same_v<In, bool> && !kArgmax;
+  static constexpr int kColumnsPerLane = kBits ? 32 : 1;
   // argmax over bool is that of max_min over {0, 1}.
   using Core = std::conditional_t<std::is_same_v<In, bool> && kArgmax, MaxMin, S>;
   using T = std::conditional_t<

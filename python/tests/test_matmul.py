@@ -28,6 +28,15 @@ def test_values_alone(isa, case, threads):
     oracle.assert_same(tg.matmul(a, b, semiring=semiring, threads=threads), oracle.product(semiring, a, b)[0])
 
 
+def assert_product(semiring, a, b, what):
+    """Values and argmax of a x b are the oracle's; returns the values."""
+    got = tg.matmul(a, b, semiring=semiring, return_argmax=True)
+    values, argmax = oracle.product(semiring, a, b)
+    oracle.assert_same(got.values, values, f"values of {what}")
+    oracle.assert_same(got.argmax, argmax, f"argmax of {what}")
+    return values
+
+
 @pytest.mark.parametrize(("semiring", "dtype"), oracle.PAIRS)
 def test_tiny_shapes_in_full(semiring, dtype):
     rng = np.random.default_rng(0)
@@ -35,10 +44,7 @@ def test_tiny_shapes_in_full(semiring, dtype):
         for fill in cases.FILLS:
             a = cases.values(rng, fill, semiring, dtype, (m, k))
             b = cases.values(rng, fill, semiring, dtype, (k, n))
-            got = tg.matmul(a, b, semiring=semiring, return_argmax=True)
-            values, argmax = oracle.product(semiring, a, b)
-            oracle.assert_same(got.values, values, f"values of {fill} {m}x{k}x{n}")
-            oracle.assert_same(got.argmax, argmax, f"argmax of {fill} {m}x{k}x{n}")
+            assert_product(semiring, a, b, f"{fill} {m}x{k}x{n}")
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), oracle.PAIRS)
@@ -51,10 +57,7 @@ def test_larger_shapes(isa, semiring, dtype):
         for fill in ("uniform", "masked", "infinities"):
             a = cases.values(rng, fill, semiring, dtype, (m, k))
             b = cases.values(rng, fill, semiring, dtype, (k, n))
-            got = tg.matmul(a, b, semiring=semiring, return_argmax=True)
-            values, argmax = oracle.product(semiring, a, b)
-            oracle.assert_same(got.values, values, f"values of {fill} {m}x{k}x{n}")
-            oracle.assert_same(got.argmax, argmax, f"argmax of {fill} {m}x{k}x{n}")
+            values = assert_product(semiring, a, b, f"{fill} {m}x{k}x{n}")
             oracle.assert_same(tg.matmul(a, b, semiring=semiring), values)
 
 

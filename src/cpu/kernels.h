@@ -43,6 +43,13 @@ struct TileWidth {
   int shapes = 0;
   int rows[kMaxRowShapes] = {};
   TileFn fn[kMaxRowShapes] = {};
+
+  // The tallest shape that fits into this many rows (at least 1).
+  int shape_for(int64_t remaining) const {
+    int shape = 0;
+    while (rows[shape] > remaining) ++shape;
+    return shape;
+  }
 };
 // widths[v] is v vectors wide; widths[0] is half a vector, where that pays. The partial widths are as wide as their
 // index says but read and write only the lanes that exist; without cheap masks they are empty.

@@ -80,8 +80,7 @@ class RectangleLoops {
       for (int64_t panel = first; panel < last; ++panel) provide_b(run, panel, panel - first, in_place);
       for (int64_t i = i0; i < i1;) {
         if (p_.cancel.raised()) throw Error(ErrorCode::cancelled, "the product was cancelled by its caller");
-        int shape = 0;
-        while (run.width->rows[shape] > i1 - i) ++shape;
+        const int shape = run.width->shape_for(i1 - i);
         const int rows = run.width->rows[shape];
         if (check_a_) note(q_.finite(p_.a_source(i, rows, k0_, ks_)));
         for (int64_t panel = first; panel < last; ++panel)
@@ -202,7 +201,7 @@ int split_lanes(const TileFamily& family, int64_t lanes, PanelRun (&runs)[kMaxRu
   const int rest = static_cast<int>(lanes - lane);
   const int left = rest % vector;
   const bool masks = family.partial[1].shapes > 0;
-  if (left == 0 || masks || family.widths[0].shapes) {
+  if (left == 0 || masks) {
     // Whole vectors, then what is left in half a vector or a masked one.
     if (rest >= vector) whole(rest / vector, 1);
     if (left == 0) return count;
@@ -211,8 +210,7 @@ int split_lanes(const TileFamily& family, int64_t lanes, PanelRun (&runs)[kMaxRu
       whole(0, 1);
     } else {
       const bool fits_half = half.shapes && left < half.lanes;
-      const TileWidth& width = masks ? family.partial[fits_half ? 0 : 1] : family.widths[fits_half ? 0 : 1];
-      add(width, 1, left, masks);
+      add(family.partial[fits_half ? 0 : 1], 1, left, true);
     }
   } else {
     add(family.widths[rest / vector + 1], 1, rest, false);  // padded

@@ -124,7 +124,7 @@ void StraightTile(const TileCall& t) {
   TG_UNROLL
   for (int i = 0; i < kRows; ++i) TG_UNROLL
   for (int j = 0; j < kVectors; ++j) {
-    const size_t at = static_cast<size_t>(i) * kVectors * hn::MaxLanes(d) + static_cast<size_t>(j) * hn::MaxLanes(d);
+    const size_t at = (static_cast<size_t>(i) * kVectors + static_cast<size_t>(j)) * hn::MaxLanes(d);
     hn::Store(acc[i][j], d, c + at);
     hn::Store(id[i][j], di, ids + at);
   }

@@ -244,7 +244,7 @@ bool PackPanel(const Source& s, void* dst_void, int64_t ld) {
   using T = typename L::T;
   T* dst = static_cast<T*>(dst_void);
   if constexpr (L::kBits) {
-    constexpr int64_t kColumns = 32;
+    constexpr int64_t kColumns = L::kColumnsPerLane;
     const bool* src = static_cast<const bool*>(s.data);
     for (int64_t r = 0; r < s.rows; ++r)
       for (int64_t lane = 0; lane < ld; ++lane) {
@@ -336,45 +336,32 @@ struct IntegerFacts {
   }
 };
 
-// Everything that the choice of a path depends on.
+// Everything that the choice of a path depends on: of floats in the compute type, of integers as they are.
 template <class L>
 Facts FactsOf(const Source& s) {
   using In = typename L::In;
-  const In* src = static_cast<const In*>(s.data);
-  // The axis with the smaller stride innermost.
-  const bool by_row = std::abs(s.col) <= std::abs(s.row);
-  const int64_t outer = by_row ? s.rows : s.cols, inner = by_row ? s.cols : s.rows;
-  const int64_t outer_step = by_row ? s.row : s.col, inner_step = by_row ? s.col : s.row;
-  Facts f;
   if constexpr (std::is_same_v<In, bool>) {
-    (void)src, (void)outer, (void)inner, (void)outer_step, (void)inner_step;
-  } else if constexpr (is_float_v<In>) {
-    using T = typename L::T;
+    return {};
+  } else {
+    using T = std::conditional_t<is_float_v<In>, typename L::T, In>;
+    using As = Lowered<typename L::S, In, Path::plain, false>;  // no infinity is moved before it is counted
+    const In* src = static_cast<const In*>(s.data);
+    // The axis with the smaller stride innermost.
+    const bool by_row = std::abs(s.col) <= std::abs(s.row);
+    const int64_t outer = by_row ? s.rows : s.cols, inner = by_row ? s.cols : s.rows;
+    const int64_t outer_step = by_row ? s.row : s.col, inner_step = by_row ? s.col : s.row;
     const hn::ScalableTag<T> d;
     constexpr int64_t kLanes = hn::MaxLanes(d);
-    FloatFacts<T> facts;
+    std::conditional_t<is_float_v<In>, FloatFacts<T>, IntegerFacts<typename L::S, In>> facts;
     for (int64_t i = 0; i < outer; ++i) {
       const In* row = src + i * outer_step;
       int64_t j = 0;
       if (inner_step == 1)
-        for (; j + kLanes <= inner; j += kLanes) facts.See(LoadVectorOf<L>(d, row + j));
-      for (; j < inner; ++j) facts.See(hn::Set(d, LoadElement<L>(row[j * inner_step])));
+        for (; j + kLanes <= inner; j += kLanes) facts.See(LoadVectorOf<As>(d, row + j));
+      for (; j < inner; ++j) facts.See(hn::Set(d, LoadElement<As>(row[j * inner_step])));
     }
-    f = facts.Get();
-  } else {
-    const hn::ScalableTag<In> d;
-    constexpr int64_t kLanes = hn::MaxLanes(d);
-    IntegerFacts<typename L::S, In> facts;
-    for (int64_t i = 0; i < outer; ++i) {
-      const In* row = src + i * outer_step;
-      int64_t j = 0;
-      if (inner_step == 1)
-        for (; j + kLanes <= inner; j += kLanes) facts.See(hn::LoadU(d, row + j));
-      for (; j < inner; ++j) facts.See(hn::Set(d, row[j * inner_step]));
-    }
-    f = facts.Get();
+    return facts.Get();
   }
-  return f;
 }
 
 }  // namespace tropical::cpu::HWY_NAMESPACE

@@ -16,8 +16,7 @@ SmallPlan::SmallPlan(const Product& p) {
       const int64_t j = run.lane + panel * run.width->lanes;
       for (int64_t i = 0; i < p.m;) {
         if (count == kMaxTiles) return;
-        int shape = 0;
-        while (run.width->rows[shape] > p.m - i) ++shape;
+        const int shape = run.width->shape_for(p.m - i);
         steps_[static_cast<size_t>(count++)] = {run.width->fn[shape], i * p.a_row * q.bytes, j * q.bytes,
                                                 (i * p.c_row + j) * q.bytes, run.valid};
         i += run.width->rows[shape];

@@ -106,7 +106,7 @@ void Store(const StoreCall& s) {
     In* c = static_cast<In*>(s.c) + i * s.c_row;
     if constexpr (L::kBits) {
       for (int j = 0; j < s.cols; ++j) {
-        const bool x = (static_cast<uint32_t>(tile[j / 32]) >> (j % 32)) & 1;
+        const bool x = (static_cast<uint32_t>(tile[j / L::kColumnsPerLane]) >> (j % L::kColumnsPerLane)) & 1;
         bool& out = c[j * s.c_col];
         out = x || (s.combine && ReadElement(&out));
       }

@@ -24,7 +24,7 @@ Kernels MakeKernels() {
   Kernels k;
   k.in_bytes = sizeof(typename L::In);
   k.bytes = sizeof(T);
-  k.columns_per_lane = L::kBits ? 32 : 1;
+  k.columns_per_lane = L::kColumnsPerLane;
   k.native = L::kNative;
   k.pack_a = &Pack<L>;
   k.pack_b = &PackPanel<L>;
