@@ -115,7 +115,7 @@ void add_batches(std::vector<Row>& rows) {
                                   {64, 0.90},
                                   {100, 0.60}}) {
     ProblemSpec spec = cube(n);
-    spec.batch = std::clamp<int64_t>(kHotBytes / (3 * 4 * int64_t{n} * n), 1, 32);
+    spec.batch = std::clamp<int64_t>(kHotBytes / (3 * 4 * int64_t{n} * n), 1, 256);
     rows.push_back(share_row("batch", spec, Loop::add_max_f32, target));
   }
 }

@@ -19,6 +19,8 @@ namespace {
 constexpr double kThreadWork = 1 << 18;
 constexpr double kTaskWork = 1 << 21;
 constexpr int kTasksPerThread = 4;
+// Small products that are computed and looked at together: their elements stay in L1.
+constexpr int64_t kGroupElements = 4096;
 
 // Where the members of a batch lie, one after the other.
 class BatchCursor {
@@ -30,15 +32,24 @@ class BatchCursor {
       for (int o = 0; o < 4; ++o) offset_[o] += index_[d] * operand(o).batch[d];
     }
   }
-  void next() {
+  // Moves on by `steps` members, at most run().
+  void next(int64_t steps = 1) {
     for (int d = p_.batch.ndim - 1; d >= 0; --d) {
-      const bool carry = ++index_[d] == p_.batch.size[d];
-      const int64_t steps = carry ? 1 - p_.batch.size[d] : 1;
+      index_[d] += steps;
+      const bool carry = index_[d] == p_.batch.size[d];
+      if (carry) steps -= p_.batch.size[d];
       for (int o = 0; o < 4; ++o) offset_[o] += steps * operand(o).batch[d];
       if (!carry) return;
       index_[d] = 0;
+      steps = 1;
     }
   }
+  // How many members from here on lie step() apart.
+  int64_t run() const {
+    const int d = p_.batch.ndim - 1;
+    return d < 0 ? 1 : p_.batch.size[d] - index_[d];
+  }
+  static int64_t step(const MatmulParams& p, const Operand& x) { return p.batch.ndim ? x.batch[p.batch.ndim - 1] : 0; }
   int64_t a() const { return offset_[0]; }
   int64_t b() const { return offset_[1]; }
   int64_t c() const { return offset_[2]; }
@@ -155,6 +166,25 @@ bool run_parallel(const Product& q, int threads) {
   return finite;
 }
 
+// Whether all elements of `count` matrices are finite that lie `step` elements apart. Matrices without gaps between
+// them are looked at as one.
+bool all_finite(const Product& q, Source x, int64_t count, int64_t step) {
+  if (step == 0) count = 1;
+  if (step == x.rows * x.row) {
+    x.rows *= count;
+    count = 1;
+  } else if (step == x.cols * x.col) {
+    x.cols *= count;
+    count = 1;
+  }
+  bool finite = true;
+  for (; count > 0; --count) {
+    finite &= q.kernels->finite(x);
+    x.data = static_cast<const char*>(x.data) + step * q.kernels->in_bytes;
+  }
+  return finite;
+}
+
 // Members [first, last) of the batch on this thread.
 void run_members(const MatmulParams& p, const Member& member, int64_t first, int64_t last) {
   BatchCursor cursor(p, first);
@@ -163,19 +193,20 @@ void run_members(const MatmulParams& p, const Member& member, int64_t first, int
     for (int64_t g = first; g < last; ++g, cursor.next()) member.compute(member.at(cursor), run_serial);
     return;
   }
-  const char* seen_a = nullptr;
-  const char* seen_b = nullptr;
-  bool finite_a = true, finite_b = true;
-  for (int64_t g = first; g < last; ++g, cursor.next()) {
-    const Product q = member.at(cursor);
+  const int64_t a_step = BatchCursor::step(p, p.a), b_step = BatchCursor::step(p, p.b);
+  const int64_t group = std::max<int64_t>(1, kGroupElements / (p.m * p.k + p.k * p.n + p.m * p.n));
+  for (int64_t g = first; g < last;) {
     if (p.cancel.raised()) throw Error(ErrorCode::cancelled, "the product was cancelled by its caller");
-    plan.run(q.a, q.b, q.c);
-    if (!member.is_float()) continue;
-    // A broadcast operand is looked at once.
-    if (q.a != seen_a) finite_a = q.kernels->finite(q.a_source(0, q.m, 0, q.k));
-    if (q.b != seen_b) finite_b = q.kernels->finite(q.b_source(0, q.k, 0, q.n));
-    seen_a = q.a, seen_b = q.b;
-    if (!finite_a || !finite_b) member.mend(q, run_serial);
+    const int64_t count = std::min({group, cursor.run(), last - g});
+    const Product q = member.at(cursor);
+    plan.run(q.a, q.b, q.c, count, a_step, b_step, BatchCursor::step(p, p.c));
+    g += count;
+    if (!member.is_float() || (all_finite(q, q.a_source(0, q.m, 0, q.k), count, a_step) &&
+                               all_finite(q, q.b_source(0, q.k, 0, q.n), count, b_step))) {
+      cursor.next(count);
+    } else {
+      for (int64_t one = 0; one < count; ++one, cursor.next()) member.mend(member.at(cursor), run_serial);
+    }
   }
 }
 

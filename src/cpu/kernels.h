@@ -24,18 +24,25 @@ struct TileCall {
   int64_t k;
   void* c;  // outputs: C itself, or a buffer
   int64_t c_row;
-  void* ids;     // argmax kernels: k (straight) or chunk (chunked) per output, signed integers as wide as T
+  void* ids;     // straight argmax: k per output, signed integers as wide as T
+  void* chunks;  // chunked argmax: the chunk per output, bytes
   int valid;     // masked tiles: lanes that exist
   bool combine;  // values: take what is in c into account
+  // Values: that many tiles of one shape, each so many elements after the one before.
+  int64_t count = 1, a_step = 0, b_step = 0, c_step = 0;
 };
 using TileFn = void (*)(const TileCall&);
 
-inline constexpr int kMaxRowShapes = 5;
+inline constexpr int kMaxRowShapes = 9;
 inline constexpr int kMaxVectors = 4;
 inline constexpr int kMaxTileRows = 16;
 inline constexpr int kMaxTileLanes = 128;        // 4 vectors of 32 lanes
 inline constexpr int kMaxTileOutputs = 6 * 128;  // of the argmax tiles, which live in a buffer
-inline constexpr int kChunk = 16;                // k steps per chunk of the chunked argmax
+
+// Chunked argmax: k steps per chunk, which are one cache line of a row, and chunks per pass over k.
+template <class T>
+inline constexpr int kChunkSteps = 64 / static_cast<int>(sizeof(T));
+inline constexpr int kMaxChunks = 256;  // a byte holds which
 
 // The tiles of one width; rows fall, the last is 1.
 struct TileWidth {
@@ -60,15 +67,17 @@ struct TileFamily {
   TileWidth partial[2];
 };
 
-// Turns chunk ids into k: the first k of the chunk whose candidate equals the tile's value.
+// Turns chunks into k: the first k of the chunk whose candidate equals the tile's value.
 struct RecoverCall {
   const void* a;  // rows of compute type, contiguous along k
   int64_t a_row;
-  const void* bt;  // [chunk][lane][kChunk]
-  int lanes;       // of the tile, the row length of best and ids
+  const void* bt;  // the panel of B, transposed: lanes of compute type, contiguous along k
+  int64_t bt_row;
+  int lanes;  // of the tile, the row length of best and ids
   int rows, cols;
   int64_t k;
   const void* best;
+  const void* chunks;
   void* ids;
 };
 
@@ -101,8 +110,9 @@ struct Kernels {
   bool (*pack_a)(const Source&, void* dst, int64_t ld) = nullptr;
   // The same for a panel of B; lanes beyond src.cols become 0.
   bool (*pack_b)(const Source&, void* dst, int64_t ld) = nullptr;
-  // dst[chunk][lane][kChunk] from a packed panel of k rows; the last chunk is the last kChunk rows (k >= kChunk).
-  void (*transpose_panel)(const void* panel, int lanes, int64_t k, void* dst) = nullptr;
+  int chunk = 0;  // kChunkSteps<T>
+  // dst[lane * ld + r] = panel[r * lanes + lane] for a packed panel of k rows.
+  void (*transpose_panel)(const void* panel, int lanes, int64_t k, void* dst, int64_t ld) = nullptr;
   bool (*finite)(const Source&) = nullptr;
   Facts (*facts)(const Source&) = nullptr;
   void (*recover)(const RecoverCall&) = nullptr;

@@ -15,16 +15,23 @@ class RectangleLoops {
         q_(*product.kernels),
         r_(r),
         argmax_(product.argmax != nullptr),
-        blocking_(
-            choose_blocking(q_, argmax_, r.i1 - r.i0, r.j1 - r.j0, product.k, product.a_col == 1, product.b_col == 1)),
+        blocking_(choose_blocking(q_, {.rows = r.i1 - r.i0,
+                                       .lanes = r.j1 - r.j0,
+                                       .k = product.k,
+                                       .argmax = argmax_,
+                                       .a_row = product.a_row,
+                                       .a_unit = product.a_col == 1,
+                                       .b_unit = product.b_col == 1})),
         scope_(Workspace::local(), bytes_needed()) {
     const size_t kc = static_cast<size_t>(blocking_.kc);
-    if (!blocking_.a_in_place) a_pack_ = scope_.take<char>(static_cast<size_t>(packed_rows() * a_ld()) * q_bytes());
+    if (!blocking_.a_in_place) a_pack_ = scope_.take<char>(static_cast<size_t>(packed_rows() * k_ld()) * q_bytes());
     b_pack_ = scope_.take<char>(static_cast<size_t>(group_lanes()) * kc * q_bytes());
-    if (argmax_)
-      bt_ = scope_.take<char>(static_cast<size_t>(group_lanes()) * static_cast<size_t>(bt_steps()) * q_bytes());
+    if (argmax_) bt_ = scope_.take<char>(static_cast<size_t>(group_lanes()) * static_cast<size_t>(k_ld()) * q_bytes());
     tile_ = scope_.take<char>(kTileBytes);
-    if (argmax_) ids_ = scope_.take<char>(kTileBytes);
+    if (argmax_) {
+      ids_ = scope_.take<char>(kTileBytes);
+      chunks_ = scope_.take<char>(kMaxTileOutputs);
+    }
   }
 
   bool run() {
@@ -37,7 +44,7 @@ class RectangleLoops {
       const int count = split_lanes(family, r_.j1 - r_.j0, runs);
       for (int64_t i = r_.i0; i < r_.i1; i += row_block()) {
         const int64_t end = std::min(i + row_block(), r_.i1);
-        if (!blocking_.a_in_place) note(q_.pack_a(p_.a_source(i, end - i, k0_, ks_), a_pack_, a_ld()));
+        if (!blocking_.a_in_place) note(q_.pack_a(p_.a_source(i, end - i, k0_, ks_), a_pack_, k_ld()));
         check_a_ = p_.check_finite && blocking_.a_in_place;
         for (int run = 0; run < count; ++run) panels(runs[run], i, end);
       }
@@ -51,18 +58,18 @@ class RectangleLoops {
   size_t q_bytes() const { return static_cast<size_t>(q_.bytes); }
   int64_t row_block() const { return blocking_.a_in_place ? std::max<int64_t>(r_.i1 - r_.i0, 1) : blocking_.mc; }
   int64_t packed_rows() const { return std::min(blocking_.mc, r_.i1 - r_.i0); }
-  // Rows of packed A are a line apart from a power of two, so that they do not share a cache set.
-  int64_t a_ld() const { return round_up(blocking_.kc, kChunk) + kChunk; }
-  int64_t bt_steps() const { return round_up(blocking_.kc, kChunk); }
+  // Rows along k, of packed A and of transposed B, are a line apart from a power of two, so that they do not share a
+  // cache set.
+  int64_t k_ld() const { return round_up(blocking_.kc, q_.chunk) + q_.chunk; }
   int64_t group_lanes() const {
     const TileFamily& f = argmax_ ? q_.chunked : q_.values;
     const int64_t width = int64_t{f.lanes} * f.max_vectors;
     return std::min(blocking_.panels * width, round_up(r_.j1 - r_.j0, width));
   }
   size_t bytes_needed() const {
-    const size_t a = blocking_.a_in_place ? 0 : static_cast<size_t>(packed_rows() * a_ld()) * q_bytes();
-    const size_t b = static_cast<size_t>(group_lanes() * (blocking_.kc + (argmax_ ? bt_steps() : 0))) * q_bytes();
-    return a + b + 2 * kTileBytes + 5 * Workspace::kAlignment;
+    const size_t a = blocking_.a_in_place ? 0 : static_cast<size_t>(packed_rows() * k_ld()) * q_bytes();
+    const size_t b = static_cast<size_t>(group_lanes() * (blocking_.kc + (argmax_ ? k_ld() : 0))) * q_bytes();
+    return a + b + 2 * kTileBytes + kMaxTileOutputs + 6 * Workspace::kAlignment;
   }
 
   void note(bool finite) {
@@ -99,9 +106,7 @@ class RectangleLoops {
     return static_cast<int>(std::min<int64_t>(int64_t{run.width->lanes} * q_.columns_per_lane, end - j));
   }
   char* b_panel(const PanelRun& run, int64_t slot) const { return b_pack_ + slot * run.width->lanes * ks_ * q_.bytes; }
-  char* bt_panel(const PanelRun& run, int64_t slot) const {
-    return bt_ + slot * run.width->lanes * round_up(ks_, kChunk) * q_.bytes;
-  }
+  char* bt_panel(const PanelRun& run, int64_t slot) const { return bt_ + slot * run.width->lanes * k_ld() * q_.bytes; }
 
   void provide_b(const PanelRun& run, int64_t panel, int64_t slot, bool in_place) {
     const int64_t j = lane_of(run, panel) * q_.columns_per_lane;
@@ -111,7 +116,7 @@ class RectangleLoops {
       return;
     }
     note(q_.pack_b(b, b_panel(run, slot), run.width->lanes));
-    if (chunked_) q_.transpose_panel(b_panel(run, slot), run.width->lanes, ks_, bt_panel(run, slot));
+    if (chunked_) q_.transpose_panel(b_panel(run, slot), run.width->lanes, ks_, bt_panel(run, slot), k_ld());
   }
 
   void tile(const PanelRun& run, int64_t panel, int64_t slot, bool in_place, int64_t i, int64_t packed_row, int rows,
@@ -126,8 +131,8 @@ class RectangleLoops {
       t.a_row = p_.a_row;
       t.a_k = p_.a_col;
     } else {
-      t.a = a_pack_ + packed_row * a_ld() * q_.bytes;
-      t.a_row = a_ld();
+      t.a = a_pack_ + packed_row * k_ld() * q_.bytes;
+      t.a_row = k_ld();
       t.a_k = 1;
     }
     t.b = in_place ? p_.b_source(k0_, ks_, j, cols).data : b_panel(run, slot);
@@ -143,6 +148,7 @@ class RectangleLoops {
     }
     t.c = tile_;
     t.ids = ids_;
+    t.chunks = chunks_;
     t.c_row = run.width->lanes;
     fn(t);
     StoreCall s{};
@@ -156,7 +162,8 @@ class RectangleLoops {
     s.c_col = p_.c_col;
     s.combine = combine;
     if (!argmax_) return q_.store(s);
-    if (chunked_) q_.recover({t.a, t.a_row, bt_panel(run, slot), run.width->lanes, rows, cols, ks_, tile_, ids_});
+    if (chunked_)
+      q_.recover({t.a, t.a_row, bt_panel(run, slot), k_ld(), run.width->lanes, rows, cols, ks_, tile_, chunks_, ids_});
     s.argmax = p_.argmax + i * p_.argmax_row + j * p_.argmax_col;
     s.argmax_row = p_.argmax_row;
     s.argmax_col = p_.argmax_col;
@@ -175,6 +182,7 @@ class RectangleLoops {
   char* bt_ = nullptr;
   char* tile_ = nullptr;
   char* ids_ = nullptr;
+  char* chunks_ = nullptr;
   // Of the current pass over k.
   int64_t k0_ = 0, ks_ = 0;
   bool chunked_ = false;

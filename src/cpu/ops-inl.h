@@ -26,6 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // AVX-512 masks cost nothing; elsewhere partial vectors go through padded buffers.
 constexpr bool kMasks = HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86;
+constexpr int kRegisters = kMasks ? 32 : 16;
 
 // f(lane of a, lane of b) for every lane: for rare operations without a vector form.
 template <class D, class F>

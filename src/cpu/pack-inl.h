@@ -263,11 +263,8 @@ bool PackPanel(const Source& s, void* dst_void, int64_t ld) {
 }
 
 template <class T>
-void TransposePanel(const void* panel, int lanes, int64_t k, void* dst) {
-  const T* src = static_cast<const T*>(panel);
-  T* out = static_cast<T*>(dst);
-  for (int64_t first = 0; first < k; first += kChunk, out += int64_t{lanes} * kChunk)
-    Transpose(src + std::min<int64_t>(first, k - kChunk) * lanes, lanes, lanes, kChunk, out, kChunk);
+void TransposePanel(const void* panel, int lanes, int64_t k, void* dst, int64_t ld) {
+  Transpose(static_cast<const T*>(panel), lanes, lanes, k, static_cast<T*>(dst), ld);
 }
 
 // ---- passes over operands ----

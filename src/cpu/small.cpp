@@ -32,8 +32,11 @@ SmallPlan::SmallPlan(const Product& p) {
   call_.combine = p.accumulate;
 }
 
-void SmallPlan::run(const char* a, const char* b, char* c) const {
+void SmallPlan::run(const char* a, const char* b, char* c, int64_t count, int64_t a_step, int64_t b_step,
+                    int64_t c_step) const {
   TileCall t = call_;
+  t.count = count;
+  t.a_step = a_step, t.b_step = b_step, t.c_step = c_step;
   for (int s = 0; s < count_; ++s) {
     const Step& step = steps_[static_cast<size_t>(s)];
     t.a = a + step.a;

@@ -12,8 +12,8 @@ class SmallPlan {
   SmallPlan(const Product& like);
   explicit operator bool() const { return count_ > 0; }
 
-  // One member, whose operands have the strides of `like`.
-  void run(const char* a, const char* b, char* c) const;
+  // `count` members that lie so many elements apart, whose operands have the strides of `like`.
+  void run(const char* a, const char* b, char* c, int64_t count, int64_t a_step, int64_t b_step, int64_t c_step) const;
 
  private:
   static constexpr int kMaxTiles = 64;

@@ -8,8 +8,11 @@
 #endif
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "cpu/kernels.h"
+#include "cpu/microkernel-inl.h"
 #include "cpu/ops-inl.h"
 #include "cpu/pack-inl.h"
 
@@ -124,7 +127,57 @@ void Store(const StoreCall& s) {
   }
 }
 
-template <class L>
+// Values and indices of one row where both are contiguous and as T lies in memory, a vector at a time.
+template <class L, class O>
+HWY_INLINE void StoreArgmaxRow(const StoreCall& s, const typename L::T* tile, const int32_t* ids, typename L::T* c,
+                               int32_t* argmax) {
+  using T = typename L::T;
+  using S = typename L::S;
+  const hn::ScalableTag<T> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  static_assert(sizeof(T) == sizeof(int32_t));
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
+  const auto offset = hn::Set(di, static_cast<int32_t>(s.index_offset));
+  for (int j = 0; j < s.cols; j += kLanes) {
+    const size_t valid = static_cast<size_t>(std::min(kLanes, s.cols - j));
+    const bool whole = valid == kLanes;
+    auto x = hn::Load(d, tile + j);
+    auto id = hn::Add(hn::Load(di, ids + j), offset);
+    if constexpr (S::kMasks) {
+      const auto none = hn::Eq(x, hn::Set(d, S::template zero<T>()));
+      id = hn::IfThenElse(hn::RebindMask(di, none), hn::Set(di, -1), id);
+    }
+    if (s.combine) {
+      alignas(64) T old_c[kLanes] = {};
+      alignas(64) int32_t old_id[kLanes] = {};
+      std::memcpy(old_c, c + j, valid * sizeof(T));
+      std::memcpy(old_id, argmax + j, valid * sizeof(int32_t));
+      const auto y = hn::Load(d, old_c);
+      auto selected = S::kIsMax ? hn::Gt(x, y) : hn::Lt(x, y);
+      if constexpr (std::is_floating_point_v<T>)
+        selected = hn::Or(selected, hn::And(hn::IsNaN(x), hn::Not(hn::IsNaN(y))));
+      x = hn::IfThenElse(selected, x, y);
+      id = hn::IfThenElse(hn::RebindMask(di, selected), id, hn::Load(di, old_id));
+    }
+    if constexpr (std::is_floating_point_v<T>) {
+      x = hn::Add(x, hn::Zero(d));  // +0
+      x = hn::IfThenElse(hn::IsNaN(x), O::CanonicalNaN(d), x);
+    }
+    if (whole) {
+      hn::StoreU(x, d, c + j);
+      hn::StoreU(id, di, argmax + j);
+    } else {
+      alignas(64) T new_c[kLanes];
+      alignas(64) int32_t new_id[kLanes];
+      hn::Store(x, d, new_c);
+      hn::Store(id, di, new_id);
+      std::memcpy(c + j, new_c, valid * sizeof(T));
+      std::memcpy(argmax + j, new_id, valid * sizeof(int32_t));
+    }
+  }
+}
+
+template <class L, class O>
 void StoreArgmax(const StoreCall& s) {
   using In = typename L::In;
   using T = typename L::T;
@@ -137,6 +190,12 @@ void StoreArgmax(const StoreCall& s) {
     In* c = static_cast<In*>(s.c) + i * s.c_row;
     int32_t* argmax = s.argmax + i * s.argmax_row;
     const Id* ids = static_cast<const Id*>(s.ids) + int64_t{i} * s.lanes;
+    if constexpr (L::kNative && sizeof(T) == 4 && HWY_TARGET != HWY_SCALAR) {
+      if (s.c_col == 1 && s.argmax_col == 1) {
+        StoreArgmaxRow<L, O>(s, static_cast<const T*>(s.tile) + int64_t{i} * s.lanes, ids, c, argmax);
+        continue;
+      }
+    }
     alignas(64) Q q[kMaxTileLanes];
     alignas(64) int32_t index[kMaxTileLanes];
     TileRow<L>(static_cast<const T*>(s.tile) + int64_t{i} * s.lanes, s.cols, q);
@@ -158,33 +217,40 @@ void StoreArgmax(const StoreCall& s) {
   }
 }
 
-// One vector of candidates per output, along k: both operands are contiguous there.
+// One line of candidates per output, along k. No branch depends on the data, so that many outputs are in flight.
 template <class L, class O>
 void Recover(const RecoverCall& r) {
   using T = typename L::T;
   using Id = hwy::MakeSigned<T>;
-  const hn::CappedTag<T, kChunk> d;
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
-  const T* bt = static_cast<const T*>(r.bt);
+  constexpr int64_t kSteps = kChunkSteps<T>;
+  constexpr size_t kOutputs = hn::MaxLanes(hn::ScalableTag<T>());
+  const hn::CappedTag<T, static_cast<size_t>(kSteps)> d;
+  constexpr int64_t kLanes = hn::MaxLanes(d);
+  const int64_t vectors = r.lanes / static_cast<int64_t>(kOutputs);
   for (int i = 0; i < r.rows; ++i) {
-    const T* a = static_cast<const T*>(r.a) + i * r.a_row;
-    const T* best = static_cast<const T*>(r.best) + int64_t{i} * r.lanes;
-    Id* ids = static_cast<Id*>(r.ids) + int64_t{i} * r.lanes;
-    for (int j = 0; j < r.cols; ++j) {
-      const int64_t chunk = ids[j];
-      const int64_t first = std::min<int64_t>(chunk * kChunk, r.k - kChunk);
-      const T* bv = bt + (chunk * r.lanes + j) * kChunk;
-      const auto v = hn::Set(d, best[j]);
-      intptr_t found = 0;  // kept where nothing matches: a NaN, whose index is set afterwards
+    const T* HWY_RESTRICT a = static_cast<const T*>(r.a) + i * r.a_row;
+    for (int64_t v = 0; v * static_cast<int64_t>(kOutputs) < r.cols; ++v) {
+      const uint8_t* HWY_RESTRICT chunks =
+          static_cast<const uint8_t*>(r.chunks) + (i * vectors + v) * static_cast<int64_t>(kOutputs);
+      const T* HWY_RESTRICT best = static_cast<const T*>(r.best) + (i * vectors + v) * static_cast<int64_t>(kOutputs);
+      Id* HWY_RESTRICT ids = static_cast<Id*>(r.ids) + (i * vectors + v) * static_cast<int64_t>(kOutputs);
+      const T* HWY_RESTRICT bt = static_cast<const T*>(r.bt) + v * static_cast<int64_t>(kOutputs) * r.bt_row;
       TG_UNROLL
-      for (int t = kChunk - kLanes; t >= 0; t -= kLanes) {
-        const auto x = Rounding<L>::Round(d, O::Mul(d, hn::LoadU(d, a + first + t), hn::Load(d, bv + t)));
-        auto match = hn::Eq(x, v);
-        if constexpr (O::kPropagates) match = hn::Or(match, hn::IsNaN(x));
-        const intptr_t lane = hn::FindFirstTrue(d, match);
-        found = lane >= 0 ? t + lane : found;
+      for (size_t lane = 0; lane < kOutputs; ++lane) {
+        const int64_t first = std::min(chunks[lane] * kSteps, r.k - kSteps);
+        const auto value = Broadcast(d, best + lane);
+        uint64_t matches = 0;
+        TG_UNROLL
+        for (int64_t t = 0; t < kSteps; t += kLanes) {
+          const auto x = Rounding<L>::Round(d, O::Mul(d, hn::LoadU(d, a + first + t), hn::LoadU(d, bt + first + t)));
+          auto match = hn::Eq(x, value);
+          if constexpr (O::kPropagates) match = hn::Or(match, hn::IsNaN(x));
+          matches |= uint64_t{MaskBits(d, match)} << t;
+        }
+        // Nothing matches a NaN met on the plain path; its index is set afterwards.
+        ids[lane] = static_cast<Id>(first + std::countr_zero(matches) % kSteps);
+        bt += r.bt_row;
       }
-      ids[j] = static_cast<Id>(first + found);
     }
   }
 }

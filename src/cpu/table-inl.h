@@ -24,6 +24,7 @@ Kernels MakeKernels() {
   Kernels k;
   k.in_bytes = sizeof(typename L::In);
   k.bytes = sizeof(T);
+  k.chunk = kChunkSteps<T>;
   k.columns_per_lane = L::kColumnsPerLane;
   k.native = L::kNative;
   k.pack_a = &Pack<L>;
@@ -35,7 +36,7 @@ Kernels MakeKernels() {
     k.straight = MakeFamily<StraightJob<O, R>, std::conditional_t<kRare, RareShapes, StraightShapes>, T>();
     k.transpose_panel = &TransposePanel<T>;
     k.recover = &Recover<L, O>;
-    k.store_argmax = &StoreArgmax<L>;
+    k.store_argmax = &StoreArgmax<L, O>;
   } else {
     k.values = MakeFamily<ValuesJob<O>, std::conditional_t<kRare, RareShapes, ValuesShapes>, T>();
     k.store = &Store<L>;

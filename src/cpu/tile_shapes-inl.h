@@ -36,17 +36,15 @@ using StraightShapes = ValuesShapes;
 using RareShapes = ValuesShapes;
 #elif HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
 struct ValuesShapes {
-  using Half = Rows<16, 8, 4, 2, 1>;
-  using V1 = Rows<16, 8, 4, 2, 1>;
+  using Half = Rows<16, 8, 7, 6, 5, 4, 3, 2, 1>;
+  using V1 = Rows<16, 12, 8, 6, 4, 3, 2, 1>;
   using V2 = Rows<12, 8, 4, 2, 1>;
   using V3 = Rows<8, 4, 2, 1>;
   using V4 = Rows<6, 4, 2, 1>;
 };
 struct ChunkedShapes : NoShapes {
-  using V1 = Rows<16, 4, 1>;
-  using V2 = Rows<12, 4, 1>;
-  using V3 = Rows<8, 2, 1>;
-  using V4 = Rows<6, 2, 1>;
+  using V1 = Rows<12, 4, 1>;
+  using V2 = Rows<6, 2, 1>;
 };
 struct StraightShapes : NoShapes {
   using V1 = Rows<12, 4, 1>;
