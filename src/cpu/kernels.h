@@ -34,10 +34,10 @@ struct TileCall {
 using TileFn = void (*)(const TileCall&);
 
 inline constexpr int kMaxRowShapes = 9;
-inline constexpr int kMaxVectors = 4;
+inline constexpr int kMaxVectors = 3;
 inline constexpr int kMaxTileRows = 16;
-inline constexpr int kMaxTileLanes = 128;        // 4 vectors of 32 lanes
-inline constexpr int kMaxTileOutputs = 6 * 128;  // of the argmax tiles, which live in a buffer
+inline constexpr int kMaxTileLanes = 96;                   // 3 vectors of 32 lanes
+inline constexpr int kMaxTileOutputs = 8 * kMaxTileLanes;  // of tiles that live in a buffer
 
 // Chunked argmax: k steps per chunk, which are one cache line of a row, and chunks per pass over k.
 template <class T>

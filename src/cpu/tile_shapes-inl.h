@@ -17,13 +17,13 @@ struct Rows {};
 
 // Shapes by job and width in vectors: rows fall to 1, so that any number of rows is covered exactly.
 // 32 registers hold 24 accumulators, a row of B, one broadcast and one candidate; 16 hold 12. Straight argmax keeps
-// two registers per output. The largest shape of a width is the one that measured best on that many columns.
+// two registers per output, chunked argmax a second one for the comparison. Wider panels lost 2 % (6 x 4: more of B a
+// step), taller tiles a quarter (12 x 2: its rows of A share one set of L1 where they are 4096 bytes apart).
 struct NoShapes {
   using Half = Rows<>;
   using V1 = Rows<>;
   using V2 = Rows<>;
   using V3 = Rows<>;
-  using V4 = Rows<>;
 };
 
 #if defined(TG_INSTANCES_FEW)  // sanitizer and lint builds
@@ -40,7 +40,6 @@ struct ValuesShapes {
   using V1 = Rows<16, 12, 8, 6, 4, 3, 2, 1>;
   using V2 = Rows<12, 8, 4, 2, 1>;
   using V3 = Rows<8, 4, 2, 1>;
-  using V4 = Rows<6, 4, 2, 1>;
 };
 struct ChunkedShapes : NoShapes {
   using V1 = Rows<12, 4, 1>;
@@ -91,7 +90,6 @@ TileFamily MakeFamily() {
   f.widths[1] = MakeWidth<Job, D, 1, false>(typename Shapes::V1());
   f.widths[2] = MakeWidth<Job, D, 2, false>(typename Shapes::V2());
   f.widths[3] = MakeWidth<Job, D, 3, false>(typename Shapes::V3());
-  f.widths[4] = MakeWidth<Job, D, 4, false>(typename Shapes::V4());
   if constexpr (kMasks && Job::kHasMasked) {
     f.partial[0] = MakeWidth<Job, HalfD, 1, true>(typename Shapes::Half());
     f.partial[1] = MakeWidth<Job, D, 1, true>(typename Shapes::V1());
