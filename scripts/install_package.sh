@@ -16,5 +16,6 @@ say "building and installing the package (jobs: $JOBS)"
 rm -f "$VENV"/.installed-package-*
 touch "$stamp.new"
 pip install --quiet --no-build-isolation --no-deps --force-reinstall \
-  -Cbuild-dir=build/python -Ccmake.define.TG_BUILD_TESTS="$tests" -Ccmake.define.TG_WERROR="${TG_WERROR:-OFF}" .
+  --config-settings=build-dir=build/python --config-settings=cmake.define.TG_BUILD_TESTS="$tests" \
+  --config-settings=cmake.define.TG_WERROR="${TG_WERROR:-OFF}" .
 mv "$stamp.new" "$stamp"

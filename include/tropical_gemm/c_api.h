@@ -22,7 +22,9 @@ typedef enum {
   TG_INTERNAL = 6
 } tg_status;
 
-typedef enum {
+/* An integer type, so that any value may come in and an unknown one is reported. */
+typedef int32_t tg_semiring;
+enum {
   TG_MAX_PLUS = 0,
   TG_MIN_PLUS = 1,
   TG_MAX_MUL = 2,
@@ -30,7 +32,7 @@ typedef enum {
   TG_MAX_MIN = 4,
   TG_MIN_MAX = 5,
   TG_OR_AND = 6
-} tg_semiring;
+};
 
 /* Zero-initialise, set struct_size to sizeof(tg_matmul_options), then the fields wanted. */
 typedef struct {
