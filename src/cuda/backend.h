@@ -52,6 +52,13 @@ struct Backend {
   void (*release)(void*, const Queue*, Status*);
   // Work enqueued on `second` from now on runs after what is on `first` now.
   void (*order)(const Queue* first, const Queue* second, Status*);
+
+  // Copies from the host to the device or back, in the order of the stream. The host's memory is pageable, and the call
+  // returns when it may be used again.
+  void (*copy)(void* to, const void* from, size_t bytes, const Queue*, Status*) = nullptr;
+  // Calls done(context) once what is on the queue now has finished, from a thread of the driver: `done` must neither
+  // wait nor call CUDA. While the stream is being captured it is called at once, since a graph may run many times.
+  void (*when_done)(void (*done)(void* context), void* context, const Queue*, Status*) = nullptr;
 };
 
 // The one exported symbol, extern "C" under the name kEntrySymbol.
