@@ -1,10 +1,15 @@
 #include "device_array.h"
 
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
+#include <optional>
 #include <string>
 
+#include "array.h"
 #include "library.h"
 #include "tropical_gemm/cuda.h"
+#include "tropical_gemm/matmul.h"
 
 namespace tropical::python {
 
@@ -77,9 +82,13 @@ nb::object capsule(const DLTensor& tensor, std::vector<int64_t> shape, std::shar
 
 DeviceArray::DeviceArray(const std::vector<int64_t>& shape, const DLDataType& dtype, int device, void* stream)
     : shape_(shape), dtype_(dtype) {
-  size_t bytes = dtype.bits / 8u;
-  for (const int64_t n : shape) bytes *= static_cast<size_t>(n);
-  memory_ = std::make_shared<Memory>(bytes, device, stream);
+  memory_ = std::make_shared<Memory>(bytes(), device, stream);
+}
+
+size_t DeviceArray::bytes() const {
+  size_t bytes = dtype_.bits / 8u;
+  for (const int64_t n : shape_) bytes *= static_cast<size_t>(n);
+  return bytes;
 }
 
 void* DeviceArray::data() const { return memory_->data; }
@@ -107,6 +116,36 @@ nb::object DeviceArray::dlpack(nb::handle stream, nb::handle max_version, nb::ha
                    : capsule<DLManagedTensor>(t, shape_, memory_);
 }
 
+namespace {
+
+constexpr void* kLegacyDefaultStream = nullptr;
+
+// A compact array in host memory, copied to the first GPU.
+DeviceArray to_device(nb::handle array) {
+  const Array x(array, "array", Access::read, std::nullopt);
+  const DLTensor& t = x.tensor();
+  DeviceArray made({t.shape, t.shape + t.ndim}, t.dtype, 0, kLegacyDefaultStream);
+  {
+    const nb::gil_scoped_release release;
+    cuda_copy(made.data(), t.data, made.bytes(), 0, kLegacyDefaultStream);
+  }
+  return made;
+}
+
+// A new NumPy array with the contents of one that to_device or a product of such arrays made.
+nb::object to_host(const DeviceArray& array) {
+  nb::object made = numpy().empty(nb::tuple(nb::cast(array.shape())),
+                                  numpy().dtypes[static_cast<size_t>(dtype_of(array.dtype(), "array"))]);
+  const Array x(made, "array", Access::write, std::nullopt);
+  {
+    const nb::gil_scoped_release release;
+    cuda_copy(x.tensor().data, array.data(), array.bytes(), 0, kLegacyDefaultStream);
+  }
+  return made;
+}
+
+}  // namespace
+
 void bind_device_array(nb::module_& m) {
   nb::class_<DeviceArray>(m, "DeviceArray", "A result on a GPU, to be taken by another library.")
       .def("__dlpack__", &DeviceArray::dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
@@ -115,6 +154,8 @@ void bind_device_array(nb::module_& m) {
            nb::sig("def __dlpack__(self, *, stream: object = None, max_version: object = None, "
                    "dl_device: object = None, copy: object = None) -> object"))
       .def("__dlpack_device__", &DeviceArray::device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
+  m.def("to_device", &to_device, nb::sig("def to_device(array: object, /) -> DeviceArray"));
+  m.def("to_host", &to_host, nb::sig("def to_host(array: DeviceArray, /) -> typing.Any"));
 }
 
 }  // namespace tropical::python

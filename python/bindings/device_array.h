@@ -17,6 +17,9 @@ class DeviceArray {
   DeviceArray(const std::vector<int64_t>& shape, const DLDataType& dtype, int device, void* stream);
 
   void* data() const;
+  size_t bytes() const;
+  const std::vector<int64_t>& shape() const { return shape_; }
+  const DLDataType& dtype() const { return dtype_; }
   nb::tuple device() const;
   // The standard's method: the consumer's stream waits for ours. The memory is released on the consumer's stream, after
   // the work that the consumer has put there by then.
