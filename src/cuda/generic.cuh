@@ -1,7 +1,7 @@
 // The generic product: any strides, any data, any sizes; exact candidate by candidate.
 #pragma once
 #include "args.h"
-#include "elements.cuh"
+#include "pack.cuh"
 
 namespace tropical::cuda {
 
@@ -79,12 +79,11 @@ struct Partial {
   int64_t splits = 1;
 };
 
-// `runs_if` is a device flag that another kernel of the same call has set: this kernel does nothing unless it is
-// raised; nullptr: always.
+// With `facts` of the operands it runs only where they keep the fast kernel of the same call from running.
 template <class L, bool kArgmax, class Tile>
 __global__ void __launch_bounds__(Tile::kThreads)
     generic_product(const __grid_constant__ ProductArgs p, const __grid_constant__ Partial<typename L::T> partial,
-                    const int* runs_if) {
+                    const int* facts) {
   using E = Elements<L, kArgmax>;
   using T = typename E::T;
   using S = typename E::S;
@@ -93,7 +92,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   constexpr int kAcross = Tile::kN / kN;
   __shared__ __align__(16) typename TileLoader<E, Tile, Tile::kM>::Buffer a_tile[2];
   __shared__ __align__(16) typename TileLoader<E, Tile, Tile::kN>::Buffer b_tile[2];
-  if (runs_if && *runs_if == 0) return;
+  if (facts && !is_flagged<typename CoreFor<typename L::S, typename L::In>::type>(facts)) return;
 
   const int tx = static_cast<int>(threadIdx.x) % kAcross, ty = static_cast<int>(threadIdx.x) / kAcross;
   const int64_t across = (p.n + Tile::kN - 1) / Tile::kN, down = (p.m + Tile::kM - 1) / Tile::kM;
@@ -173,10 +172,10 @@ __global__ void __launch_bounds__(Tile::kThreads)
 template <class L, bool kArgmax>
 __global__ void __launch_bounds__(256)
     merge_splits(const __grid_constant__ ProductArgs p, const __grid_constant__ Partial<typename L::T> partial,
-                 const int* runs_if) {
+                 const int* facts) {
   using E = Elements<L, kArgmax>;
   using In = typename E::In;
-  if (runs_if && *runs_if == 0) return;
+  if (facts && !is_flagged<typename CoreFor<typename L::S, typename L::In>::type>(facts)) return;
   const int64_t count = p.batch.count * p.m * p.n;
   for (int64_t at = blockIdx.x * int64_t{256} + threadIdx.x; at < count; at += gridDim.x * int64_t{256}) {
     typename E::T best = partial.values[at];

@@ -29,6 +29,32 @@ inline int64_t split_count(int64_t tiles, int64_t k, const DeviceFacts& device) 
   return std::clamp<int64_t>(std::min(wanted, k / kLeast), 1, 1024);
 }
 
+// Times of the fast tiles relative to each other, from measured shares of the peak rate.
+enum class TileName { none, huge, large, medium, small, tiny, batch };
+struct TileCost {
+  TileName name;
+  int m, n;
+  int blocks;         // that run at once on a multiprocessor
+  double full, lone;  // share of the peak rate with that many blocks, and with one
+  bool packed;        // takes only operands whose lines are contiguous
+};
+inline constexpr TileCost kTileCosts[] = {
+    {TileName::huge, 256, 128, 1, .92, .92, true},   {TileName::large, 128, 128, 2, .90, .60, true},
+    {TileName::medium, 64, 128, 1, .84, .84, false}, {TileName::batch, 64, 64, 4, .72, .20, false},
+    {TileName::small, 32, 64, 2, .65, .50, false},   {TileName::tiny, 32, 32, 4, .55, .30, false}};
+
+// In clock cycles of a multiprocessor, for one word per element.
+inline double tile_clocks(const TileCost& t, int64_t m, int64_t n, int64_t k, int64_t members, int multiprocessors) {
+  const int64_t tiles = ceil_div(m, t.m) * ceil_div(n, t.n) * members;
+  const int64_t wave = int64_t{t.blocks} * multiprocessors, rest = tiles % wave;
+  const double each = static_cast<double>(t.m) * t.n * static_cast<double>(k + 32) / 64;
+  const double last = rest == 0 ? 0 : rest <= multiprocessors ? each / t.lone : each * t.blocks / t.full;
+  return static_cast<double>(tiles / wave) * each * t.blocks / t.full + last;
+}
+
+// Clocks that a copy of an operand takes, launch included.
+inline double pack_clocks(double elements) { return 3000 + elements * 8 / 1700; }
+
 // How the sums of one side of the gradient are shared out: warps of a block, elements of k that a warp's shared memory
 // holds, and parts of the outputs with sums of their own.
 struct GradientPlan {

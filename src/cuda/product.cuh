@@ -1,5 +1,6 @@
-// From params to launches.
+// From params to launches of the generic kernel, and the choice between it and the fast ones.
 #pragma once
+#include "fast_product.cuh"
 #include "generic.cuh"
 #include "heuristics.h"
 #include "launch.cuh"
@@ -22,9 +23,9 @@ inline ProductArgs product_args(const MatmulParams& p) {
   return q;
 }
 
-// The product by the generic kernel. `runs_if`: see generic_product.
+// `facts`: see generic_product.
 template <class S, class In, bool kArgmax>
-void generic(const ProductArgs& args, Call& call, const int* runs_if = nullptr) {
+void generic(const ProductArgs& args, Call& call, const int* facts) {
   using L = Generic<S, In, kArgmax>;
   using Tile = GenericTile;
   const int64_t tiles = ceil_div(args.m, Tile::kM) * ceil_div(args.n, Tile::kN) * args.batch.count;
@@ -36,15 +37,18 @@ void generic(const ProductArgs& args, Call& call, const int* runs_if = nullptr) 
     if (kArgmax) partial.index = call.scratch.template take<int32_t>(count);
   }
   launch<&generic_product<L, kArgmax, Tile>>(call.target, tiles * partial.splits, Tile::kThreads, 0, args, partial,
-                                             runs_if);
+                                             facts);
   if (partial.splits > 1)
     launch<&merge_splits<L, kArgmax>>(call.target, ceil_div(args.batch.count * args.m * args.n, 256), 256, 0, args,
-                                      partial, runs_if);
+                                      partial, facts);
 }
 
 template <class S, class In, bool kArgmax>
 void product_as(const MatmulParams& p, Call& call) {
-  generic<S, In, kArgmax>(product_args(p), call);
+  const ProductArgs args = product_args(p);
+  const int* facts = nullptr;
+  if (FastProduct<S, In, kArgmax>::run(args, call, facts) && !facts) return;
+  generic<S, In, kArgmax>(args, call, facts);
 }
 
 template <class S, class In>

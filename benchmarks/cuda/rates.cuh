@@ -1,0 +1,31 @@
+// Register-only loops: what the arithmetic alone allows, in multiply-accumulates (one ⊗, one ⊕) per clock and
+// multiprocessor.
+#pragma once
+#include "cuda/core_ops.cuh"
+
+namespace tropical::cuda {
+
+inline constexpr int kRateResults = 32, kRateThreads = 256;
+
+// Each result takes two steps a round from operands that change every round.
+template <class Core, Mode kMode>
+__global__ void __launch_bounds__(kRateThreads)
+    register_rate(typename Core::T* data, typename Core::T a0, typename Core::T a1, int rounds) {
+  using T = typename Core::T;
+  T best[kRateResults], y[kRateResults], x0 = a0, x1 = a1;
+#pragma unroll
+  for (int i = 0; i < kRateResults; ++i) y[i] = data[threadIdx.x + i], best[i] = Core::worst();
+  for (int r = 0; r < rounds; ++r) {
+#pragma unroll
+    for (int i = 0; i < kRateResults; ++i) Core::template step<kMode>(x0, y[i], x1, y[i], best[i]);
+    const T t = x0;  // a change that no compiler sees through
+    x0 = r & 1 ? x1 : a0;
+    x1 = r & 2 ? t : a1;
+  }
+  T all = best[0];
+#pragma unroll
+  for (int i = 1; i < kRateResults; ++i) all = Core::merged(all, best[i]);
+  data[blockIdx.x * kRateThreads + threadIdx.x] = all;
+}
+
+}  // namespace tropical::cuda
