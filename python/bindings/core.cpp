@@ -18,7 +18,7 @@
 namespace tropical::python {
 namespace {
 
-std::string type_text(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__qualname__"))); }
+std::string type_text(nb::handle object) { return text_of(object.type().attr("__qualname__")); }
 
 Semiring semiring_of(nb::handle name) {
   // Spellings seen before; a look-up by name costs more than a small product.

@@ -4,7 +4,7 @@ namespace tropical::python {
 
 void bad_value(const std::string& text) { throw Error(ErrorCode::invalid_value, text); }
 
-std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
+std::string text_of(nb::handle object) { return nb::str(object).c_str(); }
 
 std::string dtype_list() {
   std::string names;

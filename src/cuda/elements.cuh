@@ -148,7 +148,7 @@ struct Output {
     else
       return better;
   }
-  // `index` counts from 0; where nothing was selected it becomes -1.
+  // `index` counts from 0; where nothing was selected it is, or becomes, -1.
   template <bool kArgmax>
   __device__ static void finish(Q x, Q zero, int64_t index, Stored<In>* c, int32_t* argmax, bool accumulate,
                                 int32_t offset) {
@@ -160,7 +160,7 @@ struct Output {
       }
     }
     store(c, x);
-    if constexpr (kArgmax) *argmax = S::kMasks && x == zero ? -1 : static_cast<int32_t>(index) + offset;
+    if constexpr (kArgmax) *argmax = index < 0 || (S::kMasks && x == zero) ? -1 : static_cast<int32_t>(index) + offset;
   }
 };
 

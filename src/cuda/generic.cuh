@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
           continue;
         }
         Output<S, In, typename E::Q>::template finish<kArgmax>(
-            p.k == 0 ? E::zero() : E::result(best[i][j]), E::zero(), index[i][j],
+            p.k == 0 ? E::zero() : E::result(best[i][j]), E::zero(), p.k == 0 ? -1 : index[i][j],
             static_cast<Stored<In>*>(p.c) + offset[2] + row * p.c_row + col * p.c_col,
             kArgmax ? p.argmax + offset[3] + row * p.argmax_row + col * p.argmax_col : nullptr, p.accumulate,
             p.argmax_offset);
