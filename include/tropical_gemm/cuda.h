@@ -45,8 +45,8 @@ TROPICAL_API void cuda_release(void* memory, int device, void* stream);
 TROPICAL_API void cuda_order(int device, void* first, void* second);
 // Copies between the host's pageable memory and the device; returns when the host's may be used again.
 TROPICAL_API void cuda_copy(void* to, const void* from, size_t bytes, int device, void* stream);
-// Calls done(context), from a thread of the driver, once what is on the stream now has finished; `done` must neither wait
-// nor call CUDA. While the stream is being captured it is called at once.
+// Calls done(context), from a thread of the driver, once what is on the stream now has finished; `done` must neither
+// wait nor call CUDA. While the stream is being captured it is called at once.
 TROPICAL_API void cuda_when_done(void (*done)(void*), void* context, int device, void* stream);
 
 }  // namespace tropical
