@@ -155,7 +155,7 @@ std::vector<T> elements(const std::vector<double>& x) {
     if constexpr (is_half_v<T>)
       y[i] = from_float<T>(static_cast<float>(x[i]));
     else if constexpr (std::is_integral_v<T>)
-      y[i] = std::isinf(x[i]) ? (x[i] < 0 ? lowest<T>() : highest<T>()) : static_cast<T>(x[i] * 1000);
+      y[i] = std::isinf(x[i]) ? (x[i] < 0 ? lowest<T>() : highest<T>()) : static_cast<T>(x[i] * 700);
     else
       y[i] = static_cast<T>(x[i]);
   }

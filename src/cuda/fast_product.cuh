@@ -3,6 +3,7 @@
 #include "fast.cuh"
 #include "heuristics.h"
 #include "launch.cuh"
+#include "small.cuh"
 
 namespace tropical::cuda {
 
@@ -14,17 +15,17 @@ struct Side {
   int operand;  // in the batch
 
   // Whether vectors of `vector` elements along the contiguous axis lie on 16-byte boundaries.
-  bool aligned(const Batch<4>& batch, int64_t other, int64_t size, int vector, int bytes) const {
+  bool aligned(const Batch<4, kSlimDims>& batch, int64_t other, int64_t size, int vector, int bytes) const {
     if (reinterpret_cast<uintptr_t>(data) % 16 != 0 || size % vector != 0 || bytes * vector != 16) return false;
     if (other % vector != 0) return false;
     for (int d = 0; d < batch.ndim; ++d)
       if (batch.stride[operand][d] % vector != 0) return false;
     return true;
   }
-  bool lines_contiguous(const Batch<4>& batch, int vector, int bytes) const {
+  bool lines_contiguous(const Batch<4, kSlimDims>& batch, int vector, int bytes) const {
     return line == 1 && aligned(batch, k, lines, vector, bytes);
   }
-  bool k_contiguous(const Batch<4>& batch, int vector, int bytes) const {
+  bool k_contiguous(const Batch<4, kSlimDims>& batch, int vector, int bytes) const {
     return k == 1 && aligned(batch, line, steps, vector, bytes);
   }
 };
@@ -45,26 +46,29 @@ class FastProduct {
   // leaves alone.
   static bool run(const ProductArgs& args, Call& call, const int*& facts) {
     if constexpr (kExists)
-      return Plan(args, call).run(facts);
+      return args.batch.ndim <= kSlimDims && Plan(slim(args), call).run(facts);
     else
       return false;
   }
 
  private:
   struct Plan {
-    Plan(const ProductArgs& args, Call& c) : original(args), call(c) { q.p = args; }
+    Plan(const SlimArgs& args, Call& c) : original(args), call(c) { q.p = args; }
 
     bool run(const int*& facts) {
       using T = typename Core::T;
-      const ProductArgs& p = q.p;
-      if (call.target.facts->compute < 80 || p.k == 0) return false;
+      const SlimArgs& p = q.p;
+      if (call.target.facts->compute < 80 || p.k == 0 || !fits()) return false;
+      if constexpr (kPlusFloat) {
+        if (run_small()) return true;
+      }
       constexpr int kVector = 16 / sizeof(T);
       const Side a = side_a(), b = side_b();
       constexpr bool kDirect = std::is_same_v<In, float>;
-      const bool a_lines = kDirect && a.lines_contiguous(p.batch, kVector, sizeof(In));
-      const bool b_lines = kDirect && b.lines_contiguous(p.batch, kVector, sizeof(In));
-      bool a_k = kDirect && !a_lines && a.k_contiguous(p.batch, kVector, sizeof(In));
-      bool b_k = kDirect && !b_lines && b.k_contiguous(p.batch, kVector, sizeof(In));
+      const bool a_lines = kDirect && narrow_pitch(a.k) && a.lines_contiguous(p.batch, kVector, sizeof(In));
+      const bool b_lines = kDirect && narrow_pitch(b.k) && b.lines_contiguous(p.batch, kVector, sizeof(In));
+      bool a_k = kDirect && narrow_pitch(a.line) && !a_lines && a.k_contiguous(p.batch, kVector, sizeof(In));
+      bool b_k = kDirect && narrow_pitch(b.line) && !b_lines && b.k_contiguous(p.batch, kVector, sizeof(In));
       const TileName tile = choose(a_lines || a_k, b_lines || b_k, a_lines, b_lines);
       if (tile == TileName::none) return false;
       // The two largest take only contiguous lines.
@@ -74,12 +78,12 @@ class FastProduct {
         flags = call.scratch.template take<int>(2);
         if (!call.target.dry) TG_CUDA_CHECK(cudaMemsetAsync(flags, 0, 2 * sizeof(int), call.target.stream));
       }
-      q.k = ceil_div(p.k, Core::kSteps);
+      q.k = static_cast<int>(ceil_div(p.k, Core::kSteps));
       place(a, a_lines, a_k, flags, q.a, q.a_pitch, q.a_lines);
       place(b, b_lines, b_k, flags ? flags + 1 : nullptr, q.b, q.b_pitch, q.b_lines);
       q.facts = flags;
       q.vectors = !p.accumulate && p.c_col == 1 && vectors_fit(kVector);
-      if constexpr (kArgmax) {
+      if (kArgmax && tile != TileName::batch) {
         const int64_t count = p.batch.count * p.m * p.n;
         q.found.values = call.scratch.template take<float>(count);
         q.found.ids = call.scratch.template take<uint16_t>(count);
@@ -89,9 +93,53 @@ class FastProduct {
       return true;
     }
 
+    // A warp for each matrix, where they are small enough.
+    bool run_small() {
+      const SlimArgs& p = q.p;
+      const int64_t size = std::max({p.m, p.n, p.k});
+      if (p.batch.count >= int64_t{1} << 32) return false;
+      if (size <= 8)
+        enqueue_small<8>();
+      else if (size <= 16)
+        enqueue_small<16>();
+      else if (size <= 32)
+        enqueue_small<32>();
+      return size <= 32;
+    }
+    template <int kSize>
+    void enqueue_small() {
+      const SlimArgs& p = q.p;
+      const auto rows_fit = [&](const void* data, int64_t row, int64_t col, int64_t rows, int64_t cols, int operand) {
+        return rows == kSize && cols == kSize &&
+               Side{data, col, row, kSize, kSize, operand}.lines_contiguous(p.batch, 4, 4);
+      };
+      SmallArgs s{
+          p, rows_fit(p.a, p.a_row, p.a_col, p.m, p.k, 0), rows_fit(p.b, p.b_row, p.b_col, p.k, p.n, 1),
+          !p.accumulate && Side{p.c, p.c_col, p.c_row, p.n, 1, 2}.lines_contiguous(p.batch, 4, 4) &&
+              (!kArgmax || Side{p.argmax, p.argmax_col, p.argmax_row, p.n, 1, 3}.lines_contiguous(p.batch, 4, 4))};
+      using Tile = SmallTile<kSize>;
+      launch<&small_product<FloatCore<S, false>, kSize, kArgmax>>(call.target, ceil_div(p.batch.count, Tile::kMatrices),
+                                                                  Tile::kWarps * 32, Tile::kSharedBytes, s);
+    }
+
+    // The kernels count in 32 bits within a member of the batch, and blocks too.
+    bool fits() const {
+      constexpr int64_t kLimit = int64_t{1} << 28;
+      const SlimArgs& p = q.p;
+      return std::max({p.m, p.n, p.k}) < kLimit && p.m * p.n / 256 < kLimit && p.m * p.k / 256 < kLimit &&
+             p.k * p.n / 256 < kLimit &&
+             static_cast<double>(std::max({p.m, int64_t{64}})) * static_cast<double>(std::max(p.n, int64_t{64})) / 256 *
+                     static_cast<double>(p.batch.count) <
+                 0x1p31 &&
+             static_cast<double>(std::max({p.m, p.n, int64_t{64}})) * static_cast<double>(std::max(p.k, int64_t{32})) /
+                     2048 * static_cast<double>(p.batch.count) <
+                 0x1p31;
+    }
+    static bool narrow_pitch(int64_t pitch) { return pitch < (int64_t{1} << 31) && pitch > -(int64_t{1} << 31); }
+
     // The tile that is expected to take least time.
     TileName choose(bool a_direct, bool b_direct, bool a_lines, bool b_lines) const {
-      const ProductArgs& p = q.p;
+      const SlimArgs& p = q.p;
       TileName best = TileName::none;
       double least = 0;
       // What the generic kernel does instead is far slower, but starts at once.
@@ -100,9 +148,7 @@ class FastProduct {
       if (std::min(p.m, p.n) < 8 || p.k < 8) return best;
       for (const TileCost& cost : kTileCosts) {
         if (!exists(cost.name)) continue;
-        const int64_t tiles = ceil_div(p.m, cost.m) * ceil_div(p.n, cost.n);
-        if (static_cast<double>(tiles) * p.batch.count > 0x7fffffff) continue;
-        if (kArgmax && p.k / 16 >= 0xffff) continue;
+        if (kArgmax && (p.k / 16 >= 0xffff || (cost.name == TileName::batch && p.k > kMostSharedK))) continue;
         double clocks =
             tile_clocks(cost, p.m, p.n, p.k / Core::kSteps, p.batch.count, call.target.facts->multiprocessors);
         if (!(cost.packed ? a_lines : a_direct)) clocks += pack_clocks(static_cast<double>(p.m) * p.k * members(0));
@@ -111,9 +157,11 @@ class FastProduct {
       }
       return best;
     }
+    static constexpr int kMostSharedK = TileArgBatch::kStages * TileArgBatch::kK;
     static constexpr bool exists(TileName name) {
       if (kPlusFloat)
-        return kArgmax ? name == TileName::large || name == TileName::medium || name == TileName::small : true;
+        return !kArgmax || name == TileName::large || name == TileName::medium || name == TileName::small ||
+               name == TileName::batch;
       if (std::is_same_v<In, double>) return name == TileName::large;
       return name == TileName::large || name == TileName::medium ||
              (std::is_same_v<In, float> && name == TileName::huge);
@@ -127,7 +175,7 @@ class FastProduct {
     }
 
     bool vectors_fit(int vector) const {
-      const ProductArgs& p = q.p;
+      const SlimArgs& p = q.p;
       if (reinterpret_cast<uintptr_t>(p.c) % (vector * sizeof(In)) != 0 || p.n % vector != 0 || p.c_row % vector != 0)
         return false;
       for (int d = 0; d < p.batch.ndim; ++d)
@@ -136,21 +184,21 @@ class FastProduct {
     }
 
     // Where the kernel reads an operand: in place, or a copy made for it.
-    void place(const Side& side, bool by_lines, bool by_k, int* facts, const void*& data, int64_t& pitch,
-               int64_t& lines) {
+    void place(const Side& side, bool by_lines, bool by_k, int* facts, const void*& data, int& pitch, int& lines) {
       if (by_lines || by_k) {
         data = side.data;
-        pitch = by_lines ? side.k : side.line;
-        lines = side.lines;
+        pitch = static_cast<int>(by_lines ? side.k : side.line);
+        lines = static_cast<int>(side.lines);
       } else {
-        data = copy(side, q.p, facts, pitch);
-        lines = pitch;
+        int64_t copy_pitch;
+        data = copy(side, q.p, facts, copy_pitch);
+        lines = pitch = static_cast<int>(copy_pitch);
         copied[side.operand] = true;
       }
     }
 
     // Copies an operand so that its lines are contiguous; `p` gets the batch strides of the copy.
-    const void* copy(const Side& side, ProductArgs& p, int* facts, int64_t& pitch) {
+    const void* copy(const Side& side, SlimArgs& p, int* facts, int64_t& pitch) {
       using T = typename Core::T;
       constexpr int64_t kVector = 16 / sizeof(T);
       PackArgs args{};
@@ -191,6 +239,7 @@ class FastProduct {
           if (tile == TileName::large) enqueue<Core, TileArgLarge, kLines, kLines>();
           if (tile == TileName::medium) with_layouts<Core, TileArgMedium>(a_k, b_k);
           if (tile == TileName::small) with_layouts<Steady, TileArgSmall>(a_k, b_k);
+          if (tile == TileName::batch) with_layouts<Steady, TileArgBatch, Track::indices>(a_k, b_k);
         } else {
           if (tile == TileName::huge) enqueue<Core, TileHuge, kLines, kLines>();
           if (tile == TileName::large) enqueue<Core, TileLarge, kLines, kLines>();
@@ -202,40 +251,38 @@ class FastProduct {
       } else if constexpr (std::is_same_v<In, double>) {
         enqueue<Core, TileDouble, kLines, kLines>();
       } else {
-        if constexpr (std::is_same_v<In, float>) {
-          if (tile == TileName::huge) enqueue<Core, TileHuge, kLines, kLines>();
-        }
+        if (tile == TileName::huge) enqueue<Core, TileHuge, kLines, kLines>();
         if (tile == TileName::large) enqueue<Core, TileLarge, kLines, kLines>();
         if (tile == TileName::medium) enqueue<Core, TileMedium, kLines, kLines>();
       }
     }
 
-    template <class C, class Tile>
+    template <class C, class Tile, Track kTrack = kArgmax ? Track::chunks : Track::values>
     void with_layouts(bool a_k, bool b_k) {
       if (a_k && b_k)
-        enqueue<C, Tile, Contiguous::k, Contiguous::k>();
+        enqueue<C, Tile, Contiguous::k, Contiguous::k, kTrack>();
       else if (a_k)
-        enqueue<C, Tile, Contiguous::k, Contiguous::lines>();
+        enqueue<C, Tile, Contiguous::k, Contiguous::lines, kTrack>();
       else if (b_k)
-        enqueue<C, Tile, Contiguous::lines, Contiguous::k>();
+        enqueue<C, Tile, Contiguous::lines, Contiguous::k, kTrack>();
       else
-        enqueue<C, Tile, Contiguous::lines, Contiguous::lines>();
+        enqueue<C, Tile, Contiguous::lines, Contiguous::lines, kTrack>();
     }
 
-    template <class C, class Tile, Contiguous kA, Contiguous kB>
+    template <class C, class Tile, Contiguous kA, Contiguous kB, Track kTrack = kArgmax ? Track::chunks : Track::values>
     void enqueue() {
-      const ProductArgs& p = q.p;
+      const SlimArgs& p = q.p;
       using Loop = Mainloop<C, Tile, kA, kB, kArgmax>;
-      launch<&fast_product<C, Tile, kA, kB, kArgmax>>(call.target,
-                                                      ceil_div(p.m, Tile::kM) * ceil_div(p.n, Tile::kN) * p.batch.count,
-                                                      Tile::kThreads, Loop::kSharedBytes, q);
-      if constexpr (kArgmax) finish<Tile::kGroupSlots>();
+      launch<&fast_product<C, Tile, kA, kB, kTrack>>(call.target,
+                                                     ceil_div(p.m, Tile::kM) * ceil_div(p.n, Tile::kN) * p.batch.count,
+                                                     Tile::kThreads, Loop::shared_bytes(q.k), q);
+      if constexpr (kTrack == Track::chunks) finish<Tile::kChunk>();
     }
 
     // The recovery pass reads both operands along k: in place, or a copy where the loop made none.
     template <int kChunk>
     void finish() {
-      ProductArgs r = original;
+      SlimArgs r = original;
       const auto along_k = [&](const Side& side, const void*& data, int64_t& line, int64_t& k) {
         if (side.k == 1 || copied[side.operand]) return;
         const Side turned{side.data, side.k, side.line, side.steps, side.lines, side.operand};
@@ -257,7 +304,7 @@ class FastProduct {
     Side side_a() const { return {original.a, original.a_row, original.a_col, original.m, original.k, 0}; }
     Side side_b() const { return {original.b, original.b_col, original.b_row, original.n, original.k, 1}; }
 
-    const ProductArgs original;
+    const SlimArgs original;
     FastArgs q;
     Call& call;
     bool copied[2] = {};

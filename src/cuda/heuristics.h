@@ -40,15 +40,18 @@ struct TileCost {
 };
 inline constexpr TileCost kTileCosts[] = {
     {TileName::huge, 256, 128, 1, .92, .92, true},   {TileName::large, 128, 128, 2, .90, .60, true},
-    {TileName::medium, 64, 128, 1, .84, .84, false}, {TileName::batch, 64, 64, 4, .72, .20, false},
-    {TileName::small, 32, 64, 2, .65, .50, false},   {TileName::tiny, 32, 32, 4, .55, .30, false}};
+    {TileName::medium, 64, 128, 1, .84, .84, false}, {TileName::batch, 64, 64, 4, .72, .25, false},
+    {TileName::small, 32, 64, 2, .70, .60, false},   {TileName::tiny, 32, 32, 4, .55, .30, false}};
 
 // In clock cycles of a multiprocessor, for one word per element.
 inline double tile_clocks(const TileCost& t, int64_t m, int64_t n, int64_t k, int64_t members, int multiprocessors) {
   const int64_t tiles = ceil_div(m, t.m) * ceil_div(n, t.n) * members;
   const int64_t wave = int64_t{t.blocks} * multiprocessors, rest = tiles % wave;
   const double each = static_cast<double>(t.m) * t.n * static_cast<double>(k + 32) / 64;
-  const double last = rest == 0 ? 0 : rest <= multiprocessors ? each / t.lone : each * t.blocks / t.full;
+  const int64_t together = ceil_div(rest, multiprocessors);  // blocks on a multiprocessor in the last wave
+  const double share =
+      t.blocks == 1 ? t.full : t.lone + (t.full - t.lone) * static_cast<double>(together - 1) / (t.blocks - 1);
+  const double last = rest == 0 ? 0 : each * static_cast<double>(together) / share;
   return static_cast<double>(tiles / wave) * each * t.blocks / t.full + last;
 }
 

@@ -1,5 +1,7 @@
 // The fast kernels' loop over k: stages of both operands in shared memory, results in registers.
 #pragma once
+#include <algorithm>
+
 #include "args.h"
 #include "core_ops.cuh"
 #include "tile_config.h"
@@ -34,7 +36,7 @@ __device__ __forceinline__ void wait_copies() {
 }
 
 // One operand of one block: stages in shared memory, kLines lines by kK slots each.
-template <class T, class Tile, int kLines, Contiguous kLayout, bool kWrap4>
+template <class T, class Tile, int kLines, Contiguous kLayout, bool kWrapVector>
 struct Stages {
   static constexpr int kVector = 16 / sizeof(T), kK = Tile::kK;
   static constexpr bool kAlongK = kLayout == Contiguous::k;
@@ -42,28 +44,28 @@ struct Stages {
   static constexpr int kSize = kAlongK ? kLines * kPitch : kK * kPitch;
   static constexpr int kCopies = kLines * kK / kVector;
 
-  // Slots beyond the end repeat earlier ones, the same for both operands: the last one, or of the last four where one
+  // Slots beyond the end repeat earlier ones, the same for both operands: the last one, or of the last vector where one
   // of the operands is copied in vectors along k.
-  __device__ static int64_t slot(int64_t k, int64_t size) {
-    return k < size ? k : kWrap4 ? size - kVector + (k % kVector) : size - 1;
+  __device__ __forceinline__ static int slot(int k, int size) {
+    if constexpr (kWrapVector)
+      return k < size ? k : size - kVector + k % kVector;
+    else
+      return min(k, size - 1);
   }
 
-  __device__ __forceinline__ static void load(T* stage, const T* from, int64_t pitch, int64_t line0, int64_t lines,
-                                              int64_t k0, int64_t k) {
-    const bool whole = k0 + kK <= k;
+  // Every thread copies vectors of one place along the contiguous axis, kEach of them along the other.
+  static constexpr int kRow = (kAlongK ? kK : kLines) / kVector;
+  static constexpr int kEach = (kCopies + Tile::kThreads - 1) / Tile::kThreads, kStride = Tile::kThreads / kRow;
+  static_assert(Tile::kThreads % kRow == 0);
+  __device__ __forceinline__ static void load(T* stage, const T* from, int pitch, int line0, int lines, int k0, int k) {
+    const int thread = static_cast<int>(threadIdx.x), at = thread % kRow * kVector, first = thread / kRow;
+    T* to = stage + first * kPitch + at;
+    from += kAlongK ? slot(k0 + at, k) : min(line0 + at, lines - kVector);
 #pragma unroll
-    for (int e0 = 0; e0 < kCopies; e0 += Tile::kThreads) {
-      const int e = e0 + static_cast<int>(threadIdx.x);
-      if (kCopies % Tile::kThreads != 0 && e >= kCopies) break;
-      if constexpr (kAlongK) {
-        const int line = e / (kK / kVector), at = e % (kK / kVector) * kVector;
-        const int64_t step = whole ? k0 + at : slot(k0 + at, k);
-        copy_async(stage + line * kPitch + at, from + min(line0 + line, lines - 1) * pitch + step);
-      } else {
-        const int step = e / (kLines / kVector), at = e % (kLines / kVector) * kVector;
-        const int64_t from_step = whole ? k0 + step : slot(k0 + step, k);
-        copy_async(stage + step * kPitch + at, from + from_step * pitch + min(line0 + at, lines - kVector));
-      }
+    for (int e = 0; e < kEach; ++e) {
+      if (kCopies % Tile::kThreads != 0 && first + e * kStride >= (kAlongK ? kLines : kK)) break;
+      const int other = kAlongK ? min(line0 + first + e * kStride, lines - 1) : slot(k0 + first + e * kStride, k);
+      copy_async(to + e * kStride * kPitch, from + static_cast<int64_t>(other) * pitch);
     }
   }
 
@@ -88,6 +90,9 @@ struct Stages {
         }
     }
   }
+  __device__ static T at(const T* stage, int line, int k) {
+    return kAlongK ? stage[line * kPitch + k] : stage[k * kPitch + line];
+  }
   // The line of register i.
   template <int kStep>
   __device__ static int line(int first, int i) {
@@ -100,9 +105,9 @@ template <class T>
 struct LoopArgs {
   const T* a;
   const T* b;
-  int64_t a_pitch, b_pitch;
-  int64_t row0, col0, rows, cols;
-  int64_t k;
+  int a_pitch, b_pitch;
+  int row0, col0, rows, cols;
+  int k;
 };
 
 // kArgmax: ids of chunks of k, two in a register, that a recovery pass turns into indices.
@@ -110,20 +115,27 @@ template <class Core, class Tile, Contiguous kA, Contiguous kB, bool kArgmax>
 class Mainloop {
  public:
   using T = typename Core::T;
-  static constexpr bool kWrap4 = kA == Contiguous::k || kB == Contiguous::k;
-  using StagesA = Stages<T, Tile, Tile::kM, kA, kWrap4>;
-  using StagesB = Stages<T, Tile, Tile::kN, kB, kWrap4>;
+  static constexpr bool kWrapVector = kA == Contiguous::k || kB == Contiguous::k;
+  using StagesA = Stages<T, Tile, Tile::kM, kA, kWrapVector>;
+  using StagesB = Stages<T, Tile, Tile::kN, kB, kWrapVector>;
   static constexpr int kRows = Tile::kRows, kCols = Tile::kCols;
-  static constexpr int kStageBytes = Tile::kStages * (StagesA::kSize + StagesB::kSize) * static_cast<int>(sizeof(T));
   static constexpr int kMergeBytes =
       Tile::kGroups / 2 * Tile::kM * Tile::kN * static_cast<int>(sizeof(T) + (kArgmax ? 2 : 0));
-  static constexpr int kSharedBytes = kStageBytes > kMergeBytes ? kStageBytes : kMergeBytes;
+  // Shared memory for `slots` of k.
+  static size_t shared_bytes(int slots) {
+    const int stages = std::min((slots + Tile::kK - 1) / Tile::kK, Tile::kStages);
+    return static_cast<size_t>(
+        std::max(stages * (StagesA::kSize + StagesB::kSize) * static_cast<int>(sizeof(T)), kMergeBytes));
+  }
 
   T best[kRows][kCols];
   uint32_t ids[kArgmax ? kRows : 1][kArgmax ? kCols / 2 : 1];
 
   __device__ __forceinline__ Mainloop(unsigned char* shared, const LoopArgs<T>& args)
-      : args_(args), a_(reinterpret_cast<T*>(shared)), b_(a_ + Tile::kStages * StagesA::kSize) {
+      : args_(args),
+        stages_((args.k + Tile::kK - 1) / Tile::kK),
+        a_(reinterpret_cast<T*>(shared)),
+        b_(a_ + min(stages_, Tile::kStages) * StagesA::kSize) {
     const int thread = static_cast<int>(threadIdx.x);
     group_ = thread / Tile::kGroupThreads;
     const int warp = thread % Tile::kGroupThreads / 32, lane = thread % 32;
@@ -137,15 +149,29 @@ class Mainloop {
   __device__ int col(int j) const { return StagesB::template line<8>(first_col_, j); }
   __device__ uint32_t id(int i, int j) const { return j & 1 ? ids[i][j / 2] >> 16 : ids[i][j / 2] & 0xffffu; }
 
+  // The first k of the chunk of output (i, j) whose candidate is the result, among operands still in shared memory.
+  __device__ __forceinline__ int first_match(int i, int j) const {
+    const int k0 = static_cast<int>(id(i, j)) * Tile::kChunk;
+    const T* a = a_ + k0 / Tile::kK * StagesA::kSize;
+    const T* b = b_ + k0 / Tile::kK * StagesB::kSize;
+    int found = 0;
+#pragma unroll
+    for (int u = Tile::kChunk - 1; u >= 0; --u) {
+      const int k = k0 % Tile::kK + u;
+      const T t = Core::candidate(StagesA::at(a, row(i), k), StagesB::at(b, col(j), k));
+      if ((t == best[i][j] || t != t) && k0 + u < args_.k) found = u;
+    }
+    return k0 + found;
+  }
+
   __device__ __forceinline__ void run() {
     each([&](int i, int j) {
       best[i][j] = Core::worst();
       if constexpr (kArgmax) ids[i][j / 2] = 0;
     });
-    stages_ = (args_.k + Tile::kK - 1) / Tile::kK;
 #pragma unroll
     for (int t = 0; t < Tile::kStages - 1; ++t) fetch(t);
-    int64_t t = 0;
+    int t = 0;
     if constexpr (Core::kModes && kThreeInputMax)
       run_modes(t);
     else
@@ -165,24 +191,24 @@ class Mainloop {
       for (int j = 0; j < kCols; ++j) f(i, j);
   }
 
-  __device__ __forceinline__ void fetch(int64_t t) {
+  __device__ __forceinline__ void fetch(int t) {
     if (t < stages_) {
-      const int s = static_cast<int>(t % Tile::kStages);
+      const int s = t % Tile::kStages;
       StagesA::load(a_ + s * StagesA::kSize, args_.a, args_.a_pitch, args_.row0, args_.rows, t * Tile::kK, args_.k);
       StagesB::load(b_ + s * StagesB::kSize, args_.b, args_.b_pitch, args_.col0, args_.cols, t * Tile::kK, args_.k);
     }
     commit_copies();
   }
   // Stage t is in shared memory for all, and the one before it is free to be filled.
-  __device__ __forceinline__ void arrive(int64_t t) {
+  __device__ __forceinline__ void arrive(int t) {
     wait_copies<Tile::kStages - 2>();
     __syncthreads();
     fetch(t + Tile::kStages - 1);
   }
 
   template <Mode kMode>
-  __device__ __forceinline__ void steps(int64_t t, int begin, int end) {
-    const int s = static_cast<int>(t % Tile::kStages);
+  __device__ __forceinline__ void steps(int t, int begin, int end) {
+    const int s = t % Tile::kStages;
     const T* a = a_ + s * StagesA::kSize;
     const T* b = b_ + s * StagesB::kSize;
     constexpr int kUnroll = (kMode == Mode::value      ? Tile::kUnrollValue
@@ -200,17 +226,24 @@ class Mainloop {
 
   // This group's slots of stage t.
   template <Mode kMode>
-  __device__ __forceinline__ void chunk(int64_t t) {
-    if constexpr (kArgmax) each([&](int i, int j) { old_[i][j] = best[i][j]; });
+  __device__ __forceinline__ void chunk(int t) {
     const int begin = group_ * Tile::kGroupSlots;
-    steps<kMode>(t, begin, begin + Tile::kGroupSlots);
-    if constexpr (kArgmax && kMode != Mode::negative) remember<kMode>(t);
+    if constexpr (!kArgmax) {
+      steps<kMode>(t, begin, begin + Tile::kGroupSlots);
+    } else {
+#pragma unroll
+      for (int c = 0; c < Tile::kGroupSlots; c += Tile::kChunk) {
+        each([&](int i, int j) { old_[i][j] = best[i][j]; });
+        steps<kMode>(t, begin + c, begin + c + Tile::kChunk);
+        if constexpr (kMode != Mode::negative) remember<kMode>((t * Tile::kK + begin + c) / Tile::kChunk);
+      }
+    }
   }
 
   // Ids of the outputs that this chunk improved. By value, -0 to +0 is no improvement; the integer modes never see one.
   template <Mode kMode>
-  __device__ __forceinline__ void remember(int64_t t) {
-    const auto id = static_cast<uint32_t>(t * Tile::kGroups + group_);
+  __device__ __forceinline__ void remember(int chunk) {
+    const auto id = static_cast<uint32_t>(chunk);
     each([&](int i, int j) {
       bool improved = __float_as_uint(best[i][j]) != __float_as_uint(old_[i][j]);
       if constexpr (kMode == Mode::value) improved = improved && !(best[i][j] == old_[i][j]);
@@ -235,7 +268,8 @@ class Mainloop {
   // Each warp chooses for itself. The first two candidates say where to begin. The negative mode checks itself: a
   // candidate that is not negative, or a NaN, comes out as a result without a sign bit, and then the stage is done
   // again by value (a k may be taken twice). Once no result has a sign bit the positive mode is right for good.
-  __device__ __forceinline__ void run_modes(int64_t& t) {
+  __device__ __forceinline__ void run_modes(int& t) {
+    static_assert(Tile::kChunk == Tile::kGroupSlots, "a stage may be done again");
     arrive(0);
     bool arrived = true;
     const int begin = group_ * Tile::kGroupSlots;
@@ -253,7 +287,7 @@ class Mainloop {
           arrived = true;
           break;
         }
-        if constexpr (kArgmax) remember<Mode::negative>(t);
+        if constexpr (kArgmax) remember<Mode::negative>(t * Tile::kGroups + group_);
       }
     if (!positive)
       for (; t < stages_; ++t) {
@@ -313,9 +347,9 @@ class Mainloop {
   }
 
   const LoopArgs<T>& args_;
+  const int stages_;
   T* a_;
   T* b_;
-  int64_t stages_ = 0;
   int group_, first_row_, first_col_;
   T old_[kArgmax ? kRows : 1][kArgmax ? kCols : 1];
 };
