@@ -89,6 +89,25 @@ def test_cupy_streams(cupy):
         oracle.assert_same(c.get(), expected)
 
 
+def test_cupy_graph(cupy):
+    x, y = (cupy.random.standard_normal((96, 96), dtype=np.float32) for _ in range(2))
+    out = cupy.empty((96, 96), np.float32), cupy.empty((96, 96), np.int32)
+    side = cupy.cuda.Stream(non_blocking=True)
+    with side:
+        tg.matmul(x, y, out=out)  # the memory pool is warm
+        side.synchronize()
+        side.begin_capture()
+        tg.matmul(x, y, out=out)
+        graph = side.end_capture()
+        for _ in range(20):
+            x[...] = cupy.random.standard_normal((96, 96), dtype=np.float32)
+            graph.launch(side)
+            side.synchronize()
+            expected = tg.matmul(x.get(), y.get(), return_argmax=True)
+            oracle.assert_same(out[0].get(), expected.values)
+            oracle.assert_same(out[1].get(), expected.argmax)
+
+
 def test_managed_memory_is_the_devices(cupy):
     a, b = host_operands("float32", (30, 40), (40, 20))
     pool = cupy.cuda.MemoryPool(cupy.cuda.malloc_managed)
