@@ -8,6 +8,7 @@ import oracle
 import pytest
 import tropical_gemm as tg
 from gpu import needs_gpu, needs_two_gpus, spin, to_numpy, torch
+from tropical_gemm._streams import Address
 
 pytestmark = needs_gpu
 
@@ -18,16 +19,6 @@ def operands(n=96, dtype=torch.float32, device="cuda"):
 
 def reference(a, b, semiring="max_plus"):
     return tg.matmul(to_numpy(a), to_numpy(b), semiring=semiring)
-
-
-class Foreign:
-    """A stream of no known library."""
-
-    def __init__(self, stream):
-        self.stream = stream
-
-    def __cuda_stream__(self):
-        return 0, self.stream.cuda_stream
 
 
 def test_the_current_stream_is_used():
@@ -56,9 +47,9 @@ def test_a_named_stream_is_used(kind):
     side = torch.cuda.Stream()
     if kind == "cupy":
         cupy = pytest.importorskip("cupy")
-        named = cupy.cuda.ExternalStream(side.cuda_stream)
+        named = cupy.cuda.Stream.from_external(side)
     else:
-        named = {"torch": side, "int": side.cuda_stream, "foreign": Foreign(side)}[kind]
+        named = {"torch": side, "int": side.cuda_stream, "foreign": Address(side.cuda_stream)}[kind]
     with torch.cuda.stream(side):
         spin(50)
         late.copy_(a)

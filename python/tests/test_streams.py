@@ -5,11 +5,6 @@ import pytest
 from tropical_gemm import _streams
 
 
-class Foreign:
-    def __cuda_stream__(self):
-        return 0, 0x1230
-
-
 class Newer:
     def __cuda_stream__(self):
         return 1, 0x1230
@@ -32,7 +27,7 @@ class OfCuPy:
         (2, 2),
         (0x1230, 0x1230),
         (np.int64(2), 2),
-        (Foreign(), 0x1230),
+        (_streams.Address(0x1230), 0x1230),
         (OfTorch(), 0x1240),
         (OfCuPy(), 1),
     ],

@@ -114,8 +114,14 @@ class CuPy(Kind):
             return
         cuda = sys.modules["cupy"].cuda
         named = {_streams.LEGACY_DEFAULT: cuda.Stream.null, _streams.PER_THREAD_DEFAULT: cuda.Stream.ptds}
-        with cuda.Device(device), named.get(stream) or cuda.ExternalStream(stream, device):
+        with cuda.Device(device), named.get(stream) or self._foreign(cuda, stream, device):
             yield None
+
+    @staticmethod
+    def _foreign(cuda: Any, stream: int, device: int) -> Any:
+        if hasattr(cuda.Stream, "from_external"):
+            return cuda.Stream.from_external(_streams.Address(stream))
+        return cuda.ExternalStream(stream, device)  # before CuPy 14
 
 
 class Jax(Kind):

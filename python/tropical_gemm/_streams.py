@@ -8,6 +8,16 @@ LEGACY_DEFAULT = 1
 PER_THREAD_DEFAULT = 2
 
 
+class Address:
+    """A stream of which only the address is known, for libraries that take objects."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.value
+
+
 def address(stream: Any, device: int) -> int:
     """The address of ``stream``, which is to run work on ``device``; the two default streams are 1 and 2."""
     if isinstance(stream, (int, np.integer)) and not isinstance(stream, bool):
