@@ -47,7 +47,7 @@ def test_a_named_stream_is_used(kind):
     side = torch.cuda.Stream()
     if kind == "cupy":
         cupy = pytest.importorskip("cupy")
-        named = cupy.cuda.Stream.from_external(side)
+        named = cupy.cuda.Stream.from_external(Address(side.cuda_stream))
     else:
         named = {"torch": side, "int": side.cuda_stream, "foreign": Address(side.cuda_stream)}[kind]
     with torch.cuda.stream(side):
