@@ -1,5 +1,8 @@
 # Installed files: headers, the library, and the package that find_package(TropicalGemm) reads.
 install(TARGETS tropical_gemm EXPORT TropicalGemmTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp)
+if(TARGET tropical_gemm_cuda)
+  install(TARGETS tropical_gemm_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cpp)
+endif()
 install(DIRECTORY include/tropical_gemm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cpp
         FILES_MATCHING PATTERN "*.h")
 install(FILES ${PROJECT_BINARY_DIR}/include/tropical_gemm/version.h

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <new>
 #include <string>
 
-#include "cpu/backend.h"
+#include "execute.h"
 #include "tropical_gemm/matmul.h"
 #include "tropical_gemm/version.h"
 #include "validate.h"
@@ -45,6 +46,20 @@ const DLTensor& required(const DLTensor* x, const char* name) {
   return *x;
 }
 
+// The caller's options. A struct of an earlier version is shorter, and the fields it lacks are 0.
+template <class Options>
+Options options_of(const Options* given, size_t first_version) {
+  Options options{};
+  if (!given) return options;
+  if (given->struct_size < first_version)
+    throw Error(ErrorCode::invalid_value, "options.struct_size is " + std::to_string(given->struct_size) +
+                                              ", expected the size of the struct, " + std::to_string(sizeof(Options)));
+  std::memcpy(&options, given, std::min<size_t>(given->struct_size, sizeof(Options)));
+  return options;
+}
+
+tropical::CudaOptions cuda_of(const tg_cuda_options& o) { return {o.stream, o.allocate, o.context}; }
+
 tropical::Semiring checked(tg_semiring s) {
   if (s < TG_MAX_PLUS || s > TG_OR_AND)
     throw Error(ErrorCode::invalid_value, "semiring is " + std::to_string(s) + ", expected a tg_semiring");
@@ -76,29 +91,24 @@ tg_status tg_matmul_shape(const DLTensor* a, const DLTensor* b, int32_t* ndim, i
 tg_status tg_matmul(tg_semiring semiring, const DLTensor* a, const DLTensor* b, const DLTensor* c,
                     const DLTensor* argmax, const tg_matmul_options* options) {
   return guarded([&] {
+    const tg_matmul_options given = options_of(options, offsetof(tg_matmul_options, cuda));
     tropical::MatmulOptions o;
-    const volatile int32_t* cancel = nullptr;
-    if (options) {
-      if (options->struct_size < sizeof(tg_matmul_options))
-        throw Error(ErrorCode::invalid_value,
-                    "options.struct_size is " + std::to_string(options->struct_size) +
-                        ", expected sizeof(tg_matmul_options) = " + std::to_string(sizeof(tg_matmul_options)));
-      o.accumulate = options->accumulate != 0;
-      o.argmax_offset = options->argmax_offset;
-      o.threads = options->threads;
-      cancel = options->cancel;
-    }
+    o.accumulate = given.accumulate != 0;
+    o.argmax_offset = given.argmax_offset;
+    o.threads = given.threads;
     tropical::MatmulParams p =
         tropical::validate_matmul(checked(semiring), required(a, "a"), required(b, "b"), required(c, "c"), argmax, o);
-    p.cancel.word = cancel;
-    tropical::cpu::matmul(p);
+    p.cancel.word = given.cancel;
+    tropical::execute(p, *a, cuda_of(given.cuda));
   });
 }
 
 tg_status tg_matmul_backward(tg_semiring semiring, const DLTensor* grad_c, const DLTensor* argmax, const DLTensor* a,
-                             const DLTensor* b, const DLTensor* grad_a, const DLTensor* grad_b, int32_t threads) {
+                             const DLTensor* b, const DLTensor* grad_a, const DLTensor* grad_b,
+                             const tg_backward_options* options) {
   return guarded([&] {
+    const tg_backward_options given = options_of(options, sizeof(tg_backward_options));
     tropical::matmul_backward(checked(semiring), required(grad_c, "grad_c"), required(argmax, "argmax"),
-                              required(a, "a"), required(b, "b"), grad_a, grad_b, threads);
+                              required(a, "a"), required(b, "b"), grad_a, grad_b, given.threads, cuda_of(given.cuda));
   });
 }

@@ -1,7 +1,8 @@
-// The run-time-typed entry: validate once, hand the params to the backend.
+// The run-time-typed entry: validate once, hand the params to the backend of the device.
 #include "tropical_gemm/matmul.h"
 
 #include "cpu/backend.h"
+#include "execute.h"
 #include "parallel.h"
 #include "tropical_gemm/version.h"
 #include "validate.h"
@@ -10,12 +11,13 @@ namespace tropical {
 
 void matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c, const DLTensor* argmax,
             const MatmulOptions& options) {
-  cpu::matmul(validate_matmul(semiring, a, b, c, argmax, options));
+  execute(validate_matmul(semiring, a, b, c, argmax, options), a, options.cuda);
 }
 
 void matmul_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
-                     const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads) {
-  cpu::matmul_backward(validate_backward(semiring, grad_c, argmax, a, b, grad_a, grad_b, threads));
+                     const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads,
+                     const CudaOptions& cuda) {
+  execute(validate_backward(semiring, grad_c, argmax, a, b, grad_a, grad_b, threads), a, cuda);
 }
 
 BuildInfo build_info() { return {TROPICAL_GEMM_VERSION, cpu::isa(), cpu::isas(), thread_count(0)}; }

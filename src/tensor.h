@@ -7,6 +7,17 @@
 
 namespace tropical {
 
+// Memory that the host computes on, and memory that a CUDA device does.
+inline bool on_host(const DLTensor& x) { return x.device.device_type == kDLCPU || x.device.device_type == kDLCUDAHost; }
+inline bool on_cuda(const DLTensor& x) {
+  return x.device.device_type == kDLCUDA || x.device.device_type == kDLCUDAManaged;
+}
+inline std::string device_text(const DLTensor& x) {
+  if (on_host(x)) return "the CPU";
+  if (on_cuda(x)) return "cuda:" + std::to_string(x.device.device_id);
+  return "a device of DLPack type " + std::to_string(x.device.device_type);
+}
+
 inline int64_t item_bytes(const DLTensor& x) { return x.dtype.bits / 8; }
 
 inline char* data_of(const DLTensor& x) { return static_cast<char*>(x.data) + x.byte_offset; }

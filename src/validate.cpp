@@ -14,12 +14,20 @@ namespace {
 [[noreturn]] void bad_value(const std::string& text) { throw Error(ErrorCode::invalid_value, text); }
 [[noreturn]] void bad_type(const std::string& text) { throw Error(ErrorCode::invalid_type, text); }
 
+// All tensors of a call are where `a` is.
+void check_device(const DLTensor& x, const char* name, const DLTensor& a) {
+  if (!on_host(x) && !on_cuda(x))
+    throw Error(ErrorCode::unsupported,
+                std::string(name) + " is on " + device_text(x) + ", expected host memory or a CUDA device");
+  if (on_cuda(x) != on_cuda(a) || (on_cuda(x) && x.device.device_id != a.device.device_id))
+    bad_value("a is on " + device_text(a) + " and " + name + " is on " + device_text(x) +
+              "; all arrays of a call have to be on one device");
+}
+
 // What every tensor must satisfy before its shape is looked at.
-void check_tensor(const DLTensor& x, const char* name) {
+void check_tensor(const DLTensor& x, const char* name, const DLTensor& a) {
   const std::string who = name;
-  if (x.device.device_type != kDLCPU)
-    throw Error(ErrorCode::unsupported, who + " is on device type " + std::to_string(x.device.device_type) +
-                                            "; this build computes on host memory only");
+  check_device(x, name, a);
   if (x.ndim > kMaxBatchDims + 2)
     bad_value(who + " has " + std::to_string(x.ndim) + " dimensions, at most " + std::to_string(kMaxBatchDims + 2) +
               " are supported");
@@ -37,9 +45,9 @@ void check_tensor(const DLTensor& x, const char* name) {
 }
 
 // The product of two vectors has no axes, so a result may have none; an operand may not.
-void check_operand(const DLTensor& x, const char* name) {
+void check_operand(const DLTensor& x, const char* name, const DLTensor& a) {
   if (x.ndim < 1) bad_value(std::string(name) + " has 0 dimensions, expected at least 1");
-  check_tensor(x, name);
+  check_tensor(x, name, a);
 }
 
 void check_written(const DLTensor& x, const char* name) {
@@ -78,8 +86,8 @@ struct ProductShape {
 };
 
 ProductShape product_shape(const DLTensor& a, const DLTensor& b) {
-  check_operand(a, "a");
-  check_operand(b, "b");
+  check_operand(a, "a", a);
+  check_operand(b, "b", a);
   const auto both = [&] { return "a has shape " + shape_text(a) + " and b has shape " + shape_text(b); };
   ProductShape s{};
   s.m = a.ndim == 1 ? 1 : a.shape[a.ndim - 2];
@@ -167,7 +175,7 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
 
   check_dtype(c, "out", p.dtype, " like a");
   check_shape(c, "out", s.full);
-  check_tensor(c, "out");
+  check_tensor(c, "out", a);
   check_written(c, "out");
   check_disjoint(c, "out", a, "a");
   check_disjoint(c, "out", b, "b");
@@ -180,7 +188,7 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
   if (argmax) {
     check_dtype(*argmax, "argmax", DType::i32, "");
     check_shape(*argmax, "argmax", s.full);
-    check_tensor(*argmax, "argmax");
+    check_tensor(*argmax, "argmax", a);
     check_written(*argmax, "argmax");
     check_disjoint(*argmax, "argmax", a, "a");
     check_disjoint(*argmax, "argmax", b, "b");
@@ -220,13 +228,13 @@ BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, cons
 
   check_dtype(grad_c, "grad_c", p.dtype, " like a");
   check_shape(grad_c, "grad_c", s.full);
-  check_tensor(grad_c, "grad_c");
+  check_tensor(grad_c, "grad_c", a);
   const DType index = dtype_of(argmax.dtype, "argmax");
   if (index != DType::i32 && index != DType::i64)
     bad_type(std::string("argmax has dtype ") + dtype_name(index) + ", expected int32 or int64");
   p.argmax_is_int64 = index == DType::i64;
   check_shape(argmax, "argmax", s.full);
-  check_tensor(argmax, "argmax");
+  check_tensor(argmax, "argmax", a);
   if (threads < 0) bad_value("threads is " + std::to_string(threads) + ", expected 0 (all) or a positive number");
 
   const bool row = a.ndim > 1, col = b.ndim > 1;
@@ -239,7 +247,7 @@ BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, cons
     if (!g) return {};
     check_dtype(*g, name, p.dtype, like);
     check_shape(*g, name, {of.shape, of.shape + of.ndim});
-    check_tensor(*g, name);
+    check_tensor(*g, name, a);
     check_written(*g, name);
     check_disjoint(*g, name, grad_c, "grad_c");
     check_disjoint(*g, name, argmax, "argmax");

@@ -1,4 +1,6 @@
 // Gradients against sums in double, and bit by bit across thread counts and instruction sets.
+#include <gtest/gtest.h>
+
 #include <optional>
 
 #include "cases.h"

@@ -1,6 +1,7 @@
 /* The C interface from plain C11: codes, messages and results. */
 #include "tropical_gemm/c_api.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,6 +88,8 @@ static void test_errors(void) {
   CHECK(tg_matmul(TG_MAX_PLUS, &bad, &ta, &tc, NULL, NULL) == TG_INVALID_TYPE && says("uint64"));
   bad = ta;
   bad.device.device_type = kDLCUDA;
+  CHECK(tg_matmul(TG_MAX_PLUS, &bad, &ta, &tc, NULL, NULL) == TG_INVALID_VALUE && says("a is on cuda:0"));
+  bad.device.device_type = kDLMetal;
   CHECK(tg_matmul(TG_MAX_PLUS, &bad, &ta, &tc, NULL, NULL) == TG_UNSUPPORTED && says("a is on"));
   bad = tc;
   bad.shape = other;
@@ -96,7 +99,7 @@ static void test_errors(void) {
   CHECK(tg_matmul(TG_MAX_PLUS, &ta, &ta, &bad, NULL, NULL) == TG_INVALID_VALUE && says("overlaps"));
   memset(&options, 0, sizeof options);
   CHECK(tg_matmul(TG_MAX_PLUS, &ta, &ta, &tc, NULL, &options) == TG_INVALID_VALUE && says("struct_size is 0"));
-  options.struct_size = sizeof options;
+  options.struct_size = offsetof(tg_matmul_options, cuda); /* the first version, without the fields after */
   options.threads = -2;
   CHECK(tg_matmul(TG_MAX_PLUS, &ta, &ta, &tc, NULL, &options) == TG_INVALID_VALUE && says("threads is -2"));
   CHECK(c[0] == 7 && c[3] == 7 && a[0] == 1 && a[3] == 4);
@@ -111,14 +114,24 @@ static void test_backward(void) {
   const DLTensor tg = tensor(&grad, kDLFloat, 32, one, 2), targ = tensor(&arg, kDLInt, 32, one, 2);
   const DLTensor tga = tensor(ga, kDLFloat, 32, row, 2), tgb = tensor(gb, kDLFloat, 32, column, 2);
 
-  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, &targ, &ta, &tb, &tga, &tgb, 0) == TG_OK);
+  tg_backward_options options;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+
+  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, &targ, &ta, &tb, &tga, &tgb, NULL) == TG_OK);
   CHECK(ga[0] == 0 && ga[1] == 8 && gb[0] == 0 && gb[1] == 4);
   ga[1] = 0;
   gb[1] = 99;
-  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, &targ, &ta, &tb, &tga, NULL, 1) == TG_OK && ga[1] == 8 && gb[1] == 99);
-  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, NULL, &ta, &tb, &tga, &tgb, 0) == TG_INVALID_VALUE &&
+  options.threads = 1;
+  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, &targ, &ta, &tb, &tga, NULL, &options) == TG_OK && ga[1] == 8 &&
+        gb[1] == 99);
+  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, NULL, &ta, &tb, &tga, &tgb, NULL) == TG_INVALID_VALUE &&
         says("argmax is NULL"));
-  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, &targ, &ta, &tb, &tga, &tgb, -1) == TG_INVALID_VALUE);
+  options.threads = -1;
+  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, &targ, &ta, &tb, &tga, &tgb, &options) == TG_INVALID_VALUE);
+  options.struct_size = 4;
+  CHECK(tg_matmul_backward(TG_MAX_MUL, &tg, &targ, &ta, &tb, &tga, &tgb, &options) == TG_INVALID_VALUE &&
+        says("struct_size is 4"));
 }
 
 int main(void) {

@@ -151,8 +151,8 @@ std::vector<Pair> supported_pairs() {
 std::vector<Pair> differentiable_pairs() {
   return pairs_where([]<class S, class T>() { return differentiable_v<S, T>; });
 }
-std::string pair_name(const ::testing::TestParamInfo<Pair>& info) {
-  return std::string(semiring_name(info.param.semiring)) + "_" + dtype_name(info.param.dtype);
+std::string pair_text(Pair pair) {
+  return std::string(semiring_name(pair.semiring)) + "_" + dtype_name(pair.dtype);
 }
 
 const char* fill_name(Fill fill) {

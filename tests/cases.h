@@ -1,7 +1,5 @@
 // What the product and gradient tests share: the supported pairs, the shapes and the kinds of values.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
 
@@ -21,7 +19,9 @@ struct Pair {
 };
 std::vector<Pair> supported_pairs();
 std::vector<Pair> differentiable_pairs();
-std::string pair_name(const ::testing::TestParamInfo<Pair>& info);
+std::string pair_text(Pair pair);
+// Names the cases of a GoogleTest suite; this header does without GoogleTest.
+inline constexpr auto pair_name = [](const auto& info) { return pair_text(info.param); };
 
 enum class Fill {
   uniform,       // reals, or integers that stay in range

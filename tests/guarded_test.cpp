@@ -1,4 +1,5 @@
 // Operands that end, or begin, at memory that may not be touched: no kernel reads or writes past an element.
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

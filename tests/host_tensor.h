@@ -1,5 +1,6 @@
 // Host memory seen through arbitrary strides, with the bytes in between kept under watch.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -94,6 +95,8 @@ class HostTensor {
   T& at(int64_t index) {
     return reinterpret_cast<T*>(reinterpret_cast<char*>(storage_.data()) + offset_)[offset(index)];
   }
+  // All memory: elements, gaps and guards.
+  std::vector<uint64_t>& storage() { return storage_; }
   // Elements, gaps and guards: equality means that nothing else was written either.
   bool same_bytes(const HostTensor& other) const { return storage_ == other.storage_; }
 

@@ -1,4 +1,6 @@
 // Products against the reference, bit by bit: every instruction set, several thread counts, any strides.
+#include <gtest/gtest.h>
+
 #include "cases.h"
 #include "reference.h"
 #include "validate.h"

@@ -135,15 +135,27 @@ std::vector<Fault> operand_faults() {
       {"unaligned", value, {"b", "aligned", "4"}, [](Call& x) { x.b.dl.byte_offset = 2; }},
       {"device",
        ErrorCode::unsupported,
-       {"a", "device"},
+       {"a", "DLPack type 8"},
        [](Call& x) {
-         x.a.dl.device = {kDLCUDA, 0};
+         x.a.dl.device = {kDLMetal, 0};
        }},
       {"device of b",
        ErrorCode::unsupported,
-       {"b", "device"},
+       {"b", "DLPack type 10"},
        [](Call& x) {
          x.b.dl.device = {kDLROCM, 0};
+       }},
+      {"a alone on a GPU",
+       value,
+       {"a is on cuda:0", "b is on the CPU"},
+       [](Call& x) {
+         x.a.dl.device = {kDLCUDA, 0};
+       }},
+      {"two GPUs",
+       value,
+       {"a is on cuda:0", "b is on cuda:1"},
+       [](Call& x) {
+         x.a.dl.device = {kDLCUDA, 0}, x.b.dl.device = {kDLCUDAManaged, 1};
        }},
       {"unknown dtype",
        type,
@@ -196,8 +208,8 @@ std::vector<Fault> written_faults(const std::string& name, Tensor& (*of)(Call&))
          --t.dl.ndim;
        }},
       {"device",
-       ErrorCode::unsupported,
-       {name, "device"},
+       value,
+       {"a is on the CPU", name + " is on cuda:1"},
        [of](Call& x) {
          of(x).dl.device = {kDLCUDA, 1};
        }},

@@ -3,6 +3,7 @@
  * results are those of matmul.h. */
 #ifndef TROPICAL_GEMM_C_API_H_
 #define TROPICAL_GEMM_C_API_H_
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tropical_gemm/dlpack.h"
@@ -34,14 +35,29 @@ enum {
   TG_OR_AND = 6
 };
 
-/* Zero-initialise, set struct_size to sizeof(tg_matmul_options), then the fields wanted. */
+/* For tensors on a CUDA device. A field left 0 is the legacy default stream, or memory from the device's
+ * stream-ordered pool. */
+typedef struct {
+  void* stream;                                   /* a cudaStream_t of the tensors' device */
+  void* (*allocate)(void* context, size_t bytes); /* scratch memory, aligned to 256 bytes; called at most once */
+  void* context;
+} tg_cuda_options;
+
+/* Options: zero-initialise, set struct_size to the size of the struct, then the fields wanted. */
 typedef struct {
   uint64_t struct_size;
   int64_t argmax_offset;
   int32_t accumulate;             /* 0 or 1 */
   int32_t threads;                /* 0: all */
   const volatile int32_t* cancel; /* polled between blocks; nonzero stops the call with TG_CANCELLED */
+  tg_cuda_options cuda;
 } tg_matmul_options;
+
+typedef struct {
+  uint64_t struct_size;
+  int32_t threads; /* 0: all */
+  tg_cuda_options cuda;
+} tg_backward_options;
 
 /* Library version as "major.minor.patch". */
 TROPICAL_API const char* tg_version(void);
@@ -55,10 +71,10 @@ TROPICAL_API tg_status tg_matmul_shape(const DLTensor* a, const DLTensor* b, int
 /* c = a x b; argmax and options may be NULL. */
 TROPICAL_API tg_status tg_matmul(tg_semiring semiring, const DLTensor* a, const DLTensor* b, const DLTensor* c,
                                  const DLTensor* argmax, const tg_matmul_options* options);
-/* Either gradient may be NULL. */
+/* Either gradient and the options may be NULL. */
 TROPICAL_API tg_status tg_matmul_backward(tg_semiring semiring, const DLTensor* grad_c, const DLTensor* argmax,
                                           const DLTensor* a, const DLTensor* b, const DLTensor* grad_a,
-                                          const DLTensor* grad_b, int32_t threads);
+                                          const DLTensor* grad_b, const tg_backward_options* options);
 
 #ifdef __cplusplus
 }

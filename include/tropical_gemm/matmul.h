@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tropical_gemm/cuda.h"
 #include "tropical_gemm/error.h"
 #include "tropical_gemm/export.h"
 #include "tropical_gemm/semiring.h"
@@ -22,13 +23,16 @@ struct MatmulOptions {
   int threads = 0;
   // Polled between blocks; once true, the call throws Error(cancelled) and the outputs hold unspecified values.
   const std::atomic<bool>* cancel = nullptr;
+  // For tensors on a CUDA device.
+  CudaOptions cuda = {};
 };
 
 // The shape of the product, by the rules of numpy.matmul: 1-D operands, broadcast leading dimensions.
 // Throws Error(invalid_value) if the shapes do not fit.
 TROPICAL_API std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b);
 
-// Computes the product of host tensors.
+// Computes the product of tensors that are all in host memory, or all on one CUDA device (see CudaOptions). Pinned
+// memory counts as host memory, managed memory as memory of its device.
 //   a       (..., M, K) or (K,); b (..., K, N) or (K,), of one dtype that the semiring supports; any strides
 //   c       exactly matmul_shape(a, b), the same dtype; any strides without overlap; disjoint from a and b
 //   argmax  nullptr, or int32 of c's shape: the selected k, the lowest on ties, the first NaN's if there is one,
@@ -43,9 +47,10 @@ TROPICAL_API void matmul(Semiring semiring, const DLTensor& a, const DLTensor& b
 //   grad_a  nullptr, or a's shape; grad_b nullptr, or b's shape; all of one dtype: f16 bf16 f32 f64
 // An index outside [0, K) contributes nothing. Sums run in a fixed order, in f32 for f16 and bf16.
 TROPICAL_API void matmul_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
-                                  const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads = 0);
+                                  const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads = 0,
+                                  const CudaOptions& cuda = {});
 
-// Typed forms for matrices; see above. `requires` rejects combinations that the table does not have.
+// Typed forms for matrices in host memory; see above. `requires` rejects combinations that the table does not have.
 template <class S, class T>
 requires supported_v<S, T>
 void matmul(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, const MatmulOptions& options = {}) {

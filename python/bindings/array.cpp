@@ -7,20 +7,12 @@
 #include <new>
 #include <optional>
 
+#include "device_array.h"
 #include "tropical_gemm/matmul.h"
 #include "tropical_gemm/tensor_view.h"
 
 namespace tropical::python {
 namespace {
-
-[[noreturn]] void bad_value(const std::string& text) { throw Error(ErrorCode::invalid_value, text); }
-
-std::string text_of(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
-
-[[noreturn]] void bad_dtype(nb::handle array, const char* name) {
-  throw Error(ErrorCode::invalid_type,
-              std::string(name) + " has dtype " + text_of(array.attr("dtype")) + ", expected one of " + dtype_list());
-}
 
 // The DLPack type of a one-letter buffer format, if there is one.
 std::optional<DLDataType> dlpack_type(const char* format, Py_ssize_t item_size) {
@@ -69,16 +61,10 @@ bool is_bfloat16(nb::handle array) { return text_of(array.attr("dtype")) == "bfl
 bool is_host(int device_type) {
   return device_type == kDLCPU || device_type == kDLCUDAHost || device_type == kDLROCMHost;
 }
+bool is_cuda(int device_type) { return device_type == kDLCUDA || device_type == kDLCUDAManaged; }
 
-void check_host(int device_type, const char* name) {
-  if (is_host(device_type)) return;
-  const bool cuda = device_type == kDLCUDA || device_type == kDLCUDAManaged;
-  throw Error(ErrorCode::unsupported,
-              std::string(name) + " is on " +
-                  (cuda ? "a CUDA device" : "a device (DLPack type " + std::to_string(device_type) + ")") +
-                  ", but this build has no CUDA backend (tropical_gemm.cuda_available() is False); "
-                  "pass arrays in host memory");
-}
+// The stream on which an array of no known library is used where the caller names none, as in DLPack.
+constexpr intptr_t kLegacyDefaultStream = 1;
 
 constexpr const char* kLegacy = "dltensor";
 constexpr const char* kVersioned = "dltensor_versioned";
@@ -100,27 +86,26 @@ const NumPy& numpy() {
   return *cache;
 }
 
-std::string dtype_list() {
-  std::string names;
-  [&]<class... T>(TypeList<T...>) {
-    ((names += std::string(names.empty() ? "" : ", ") + TypeInfo<T>::kName), ...);
-  }(AllTypes{});
-  return names;
-}
-
-Array::Array(nb::handle object, const char* name, Access access) : object_(object) {
+Array::Array(nb::handle object, const char* name, Access access, std::optional<intptr_t> stream)
+    : object_(nb::borrow(object)) {
   if (PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(numpy().ndarray.ptr())))
     read_buffer(name, access);
   else if (PyCapsule_CheckExact(object.ptr()))
     take_capsule(object, name, access);
+  else if ((library_ = library_of(object)))
+    object_ = library_->read(object, name, access, reading_);
   else
-    read_dlpack(name, access);
+    read_dlpack(name, access, stream);
 }
 
 Array::~Array() {
   if (view_.obj) PyBuffer_Release(&view_);
-  if (legacy_ && legacy_->deleter) legacy_->deleter(legacy_);
-  if (versioned_ && versioned_->deleter) versioned_->deleter(versioned_);
+}
+
+void Array::keep_until_done(void* stream) {
+  if (!import_ || !on_cuda()) return;
+  return_when_done(std::move(*import_), tensor().device.device_id, stream);
+  import_.reset();
 }
 
 void Array::read_buffer(const char* name, Access access) {
@@ -130,7 +115,7 @@ void Array::read_buffer(const char* name, Access access) {
   if (PyObject_GetBuffer(object_.ptr(), &view_, flags) != 0) {
     // Types from outside NumPy have no format; bfloat16 is read through its bits.
     PyErr_Clear();
-    if (!is_bfloat16(object_)) bad_dtype(object_, name);
+    if (!is_bfloat16(object_)) bad_dtype(text_of(object_.attr("dtype")), name);
     const nb::object bits = object_.attr("view")("uint16");
     if (PyObject_GetBuffer(bits.ptr(), &view_, flags) != 0) throw nb::python_error();
     dtype = dlpack_dtype<bfloat16>();
@@ -145,7 +130,7 @@ void Array::read_buffer(const char* name, Access access) {
   };
   if (!dtype) {
     PyBuffer_Release(&view_);
-    bad_dtype(object_, name);
+    bad_dtype(text_of(object_.attr("dtype")), name);
   }
   if (swapped)
     fail(" has dtype " + text_of(object_.attr("dtype")) + " of foreign byte order; pass " + name + ".astype(" + name +
@@ -156,26 +141,33 @@ void Array::read_buffer(const char* name, Access access) {
     if (view_.len > 0 && view_.shape[d] > 1 && view_.strides[d] % view_.itemsize)
       fail(" has a stride of " + std::to_string(view_.strides[d]) + " bytes in axis " + std::to_string(d) +
            ", not a multiple of its element size of " + std::to_string(view_.itemsize) + " bytes; pass a copy");
-    strides_[d] = view_.strides[d] / view_.itemsize;
+    reading_.strides[d] = view_.strides[d] / view_.itemsize;
   }
   static_assert(sizeof(Py_ssize_t) == sizeof(int64_t));
-  tensor_.data = view_.buf;
-  tensor_.device = {kDLCPU, 0};
-  tensor_.ndim = view_.ndim;
-  tensor_.dtype = *dtype;
-  tensor_.shape = reinterpret_cast<int64_t*>(view_.shape);
-  tensor_.strides = strides_;
+  DLTensor& t = reading_.tensor;
+  t.data = view_.buf;
+  t.device = {kDLCPU, 0};
+  t.ndim = view_.ndim;
+  t.dtype = *dtype;
+  t.shape = reinterpret_cast<int64_t*>(view_.shape);
+  t.strides = reading_.strides;
 }
 
-void Array::read_dlpack(const char* name, Access access) {
+void Array::read_dlpack(const char* name, Access access, std::optional<intptr_t> stream) {
   const nb::object device = object_.attr("__dlpack_device__")();
-  check_host(nb::cast<int>(nb::int_(device[0])), name);  // before the producer does any work there
+  const int type = nb::cast<int>(nb::int_(device[0]));
+  if (!is_host(type) && !is_cuda(type))  // before the producer does any work there
+    throw Error(ErrorCode::unsupported, std::string(name) + " is on a device of DLPack type " + std::to_string(type) +
+                                            ", expected host memory or a CUDA device");
+  nb::dict options;
+  if (is_cuda(type)) options["stream"] = stream.value_or(kLegacyDefaultStream);
+  const nb::object method = object_.attr("__dlpack__");
   nb::object capsule;
   try {
-    capsule = object_.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
+    capsule = method(nb::arg("max_version") = nb::make_tuple(1, 0), **options);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
-    capsule = object_.attr("__dlpack__")();  // a producer from before DLPack 1.0
+    capsule = method(**options);  // a producer from before DLPack 1.0
   }
   take_capsule(capsule, name, access);
 }
@@ -192,35 +184,87 @@ void Array::take_capsule(nb::handle capsule, const char* name, Access access) {
     if (access == Access::write && managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED)
       bad_value(std::string(name) + " can only be reached as a copy, expected an array that can be written in place");
     PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
-    versioned_ = managed;
-    tensor_ = managed->dl_tensor;
+    import_.emplace(managed);
+    reading_.tensor = managed->dl_tensor;
   } else if (PyCapsule_IsValid(capsule.ptr(), kLegacy)) {
-    legacy_ = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kLegacy));
+    auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kLegacy));
     PyCapsule_SetName(capsule.ptr(), "used_dltensor");
-    tensor_ = legacy_->dl_tensor;
+    import_.emplace(managed);
+    reading_.tensor = managed->dl_tensor;
   } else {
     throw Error(ErrorCode::invalid_type, std::string(name) + ".__dlpack__() returned no unused DLPack capsule");
   }
-  if (is_host(tensor_.device.device_type)) tensor_.device = {kDLCPU, 0};
+  if (is_host(tensor().device.device_type)) reading_.tensor.device = {kDLCPU, 0};
 }
 
-nb::object new_array(const std::vector<int64_t>& shape, const DLDataType& dtype, const Array& like) {
-  if (like.is_numpy()) {
+Array::Array(const std::vector<int64_t>& shape, const DLDataType& dtype, const Array& like,
+             std::optional<intptr_t> stream)
+    : library_(like.library_) {
+  if (library_) {
+    object_ = library_->empty(shape, dtype, like.object_, like.tensor().device, reading_);
+  } else if (like.is_numpy()) {
     nb::object sizes = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
     for (size_t d = 0; d < shape.size(); ++d)
       PyTuple_SET_ITEM(sizes.ptr(), static_cast<Py_ssize_t>(d), PyLong_FromLongLong(shape[d]));
     const nb::object& known = numpy().dtypes[static_cast<size_t>(dtype_of(dtype, "a"))];
-    return numpy().empty(sizes, known.is_valid() ? known : nb::object(like.object().attr("dtype")));
+    object_ = numpy().empty(sizes, known.is_valid() ? known : nb::object(like.object().attr("dtype")));
+    read_buffer("out", Access::write);
+  } else {
+    reading_.tensor.dtype = dtype;
+    reading_.compact(shape);
+    if (like.on_cuda())
+      make_on_device(shape, like.tensor().device.device_id, stream);
+    else
+      make_on_host(shape);
   }
+}
+
+void Array::make_on_device(const std::vector<int64_t>& shape, int device, std::optional<intptr_t> stream) {
+  const DeviceArray made(shape, tensor().dtype, device, reinterpret_cast<void*>(stream.value_or(kLegacyDefaultStream)));
+  reading_.tensor.data = made.data();
+  reading_.tensor.device = {kDLCUDA, device};
+  object_ = nb::cast(made);
+}
+
+void Array::make_on_host(const std::vector<int64_t>& shape) {
   constexpr std::align_val_t alignment{64};  // what consumers such as JAX take without copying
+  const DLDataType& dtype = tensor().dtype;
   size_t bytes = dtype.bits / 8u;
   for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
   void* data = ::operator new(bytes, alignment);
   const nb::capsule owner(data, [](void* p) noexcept { ::operator delete (p, std::align_val_t{64}); });
   const std::vector<size_t> sizes(shape.begin(), shape.end());
-  return nb::cast(nb::ndarray<nb::array_api>(data, sizes.size(), sizes.data(), owner, nullptr,
-                                             nb::dlpack::dtype{dtype.code, dtype.bits, dtype.lanes},
-                                             nb::device::cpu::value));
+  reading_.tensor.data = data;
+  reading_.tensor.device = {kDLCPU, 0};
+  object_ = nb::cast(nb::ndarray<nb::array_api>(data, sizes.size(), sizes.data(), owner, nullptr,
+                                                nb::dlpack::dtype{dtype.code, dtype.bits, dtype.lanes},
+                                                nb::device::cpu::value));
+}
+
+CudaOptions Placement::options() {
+  if (!like_.on_cuda()) return {};
+  const int device = like_.tensor().device.device_id;
+  CudaOptions options;
+  if (stream_)
+    options.stream = reinterpret_cast<void*>(*stream_);
+  else if (like_.library())
+    options.stream = like_.library()->current_stream(device);
+  else
+    options.stream = reinterpret_cast<void*>(kLegacyDefaultStream);
+  if (like_.library()) {
+    options.allocate = [](void* self, size_t bytes) { return static_cast<Placement*>(self)->allocate(bytes); };
+    options.context = this;
+  }
+  return options;
+}
+
+void* Placement::allocate(size_t bytes) {
+  const nb::gil_scoped_acquire gil;
+  constexpr DLDataType kByte{kDLUInt, 8, 1};
+  Reading reading;
+  workspace_ =
+      like_.library()->empty({static_cast<int64_t>(bytes)}, kByte, like_.object(), like_.tensor().device, reading);
+  return reading.tensor.data;
 }
 
 }  // namespace tropical::python

@@ -3,17 +3,18 @@
 #include <nanobind/nanobind.h>
 
 #include <array>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "import.h"
+#include "library.h"
+#include "tropical_gemm/cuda.h"
 #include "tropical_gemm/dlpack.h"
 #include "tropical_gemm/dtype.h"
 
 namespace tropical::python {
-
-namespace nb = nanobind;
-
-enum class Access { read, write };
 
 // What the extension looks up once: importing and attribute look-ups would dominate a small product.
 struct NumPy {
@@ -22,39 +23,60 @@ struct NumPy {
 };
 const NumPy& numpy();
 
-// A NumPy array read by the buffer protocol (so read-only and broadcast views are welcome), or any other array
-// on the host by DLPack: the array itself or its capsule. Holds the memory until destroyed, which needs the GIL.
+// A NumPy array read by the buffer protocol (so read-only and broadcast views are welcome), an array of a library that
+// is read by its attributes, or any other array by DLPack: the array itself or its capsule. Holds the memory until
+// destroyed, which needs the GIL.
 class Array {
  public:
-  Array(nb::handle object, const char* name, Access access);
+  // A producer on a GPU makes its data ready for work on `stream`; without one, for the legacy default stream.
+  Array(nb::handle object, const char* name, Access access, std::optional<intptr_t> stream);
+  // A new row-major array of the kind and on the device of `like`.
+  Array(const std::vector<int64_t>& shape, const DLDataType& dtype, const Array& like, std::optional<intptr_t> stream);
   ~Array();
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
 
-  const DLTensor& tensor() const { return tensor_; }
+  const DLTensor& tensor() const { return reading_.tensor; }
   bool is_numpy() const { return view_.obj != nullptr; }
+  const Library* library() const { return library_; }
+  bool on_cuda() const {
+    return tensor().device.device_type == kDLCUDA || tensor().device.device_type == kDLCUDAManaged;
+  }
   nb::handle object() const { return object_; }
+
+  // Work that uses the memory was enqueued: what a DLPack producer lent is kept until that work is done.
+  void keep_until_done(void* stream);
 
  private:
   void read_buffer(const char* name, Access access);
-  void read_dlpack(const char* name, Access access);
+  void read_dlpack(const char* name, Access access, std::optional<intptr_t> stream);
   void take_capsule(nb::handle capsule, const char* name, Access access);
+  void make_on_device(const std::vector<int64_t>& shape, int device, std::optional<intptr_t> stream);
+  void make_on_host(const std::vector<int64_t>& shape);
 
-  // NumPy's limit on dimensions; tensor_.strides of a buffer point here.
-  static constexpr int kMaxDims = 64;
-
-  nb::handle object_;
-  DLTensor tensor_{};
+  nb::object object_;
+  const Library* library_ = nullptr;
+  Reading reading_;
   Py_buffer view_{};
-  int64_t strides_[kMaxDims];
-  DLManagedTensor* legacy_ = nullptr;
-  DLManagedTensorVersioned* versioned_ = nullptr;
+  std::optional<Import> import_;
 };
 
-// A new row-major array: NumPy's where `like` is one; otherwise one that other libraries take by DLPack.
-nb::object new_array(const std::vector<int64_t>& shape, const DLDataType& dtype, const Array& like);
+// Where a call on arrays like `like` runs: the caller's stream or the library's current one, with scratch memory from
+// the library's allocator. Lives until the call is over.
+class Placement {
+ public:
+  Placement(const Array& like, std::optional<intptr_t> stream) : like_(like), stream_(stream) {}
+  Placement(const Placement&) = delete;
+  Placement& operator=(const Placement&) = delete;
 
-// "float32, float64, ...": the element types there are.
-std::string dtype_list();
+  CudaOptions options();
+
+ private:
+  void* allocate(size_t bytes);
+
+  const Array& like_;
+  std::optional<intptr_t> stream_;
+  nb::object workspace_;
+};
 
 }  // namespace tropical::python

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "array.h"
+#include "device_array.h"
 #include "tropical_gemm/matmul.h"
 
 namespace tropical::python {
 namespace {
 
-std::string type_text(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__qualname__"))); }
+std::string type_text(nb::handle object) { return text_of(object.type().attr("__qualname__")); }
 
 Semiring semiring_of(nb::handle name) {
   // Spellings seen before; a look-up by name costs more than a small product.
@@ -51,65 +52,87 @@ int threads_of(nb::handle object) {
   return static_cast<int>(threads);
 }
 
+using Stream = std::optional<intptr_t>;
+
+// The address of a stream, settled in Python; None for the one that the arrays' library uses.
+Stream stream_of(nb::handle object) {
+  if (object.is_none()) return std::nullopt;
+  return nb::cast<intptr_t>(object);
+}
+
 // An array to write: `wanted` itself, a new one where it is True, none where it is False.
 class Output {
  public:
   Output(nb::handle wanted, const char* name, const std::vector<int64_t>& shape, const DLDataType& dtype,
-         const Array& like)
+         const Array& like, const Stream& stream)
       : made_(wanted.ptr() == Py_True) {
     if (wanted.ptr() == Py_False) return;
-    object_ = made_ ? new_array(shape, dtype, like) : nb::borrow(wanted);
-    array_.emplace(object_, name, Access::write);
+    if (made_)
+      array_.emplace(shape, dtype, like, stream);
+    else
+      array_.emplace(wanted, name, Access::write, stream);
   }
   const DLTensor* tensor() const { return array_ ? &array_->tensor() : nullptr; }
+  void keep_until_done(void* stream) {
+    if (array_) array_->keep_until_done(stream);
+  }
 
   // What the caller gets: as with numpy.matmul, a scalar where NumPy's new array has no axes.
   nb::object result() const {
     if (!array_) return nb::none();
     if (made_ && array_->is_numpy() && array_->tensor().ndim == 0)
-      return nb::steal(PyObject_GetItem(object_.ptr(), nb::tuple().ptr()));
-    return object_;
+      return nb::steal(PyObject_GetItem(array_->object().ptr(), nb::tuple().ptr()));
+    return nb::borrow(array_->object());
   }
 
  private:
   bool made_;
-  nb::object object_;
   std::optional<Array> array_;
 };
 
-nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle out, nb::handle argmax, nb::handle semiring,
-                         bool accumulate, nb::handle argmax_offset, nb::handle threads) {
+nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle outputs, nb::handle semiring, bool accumulate,
+                         nb::handle argmax_offset, nb::handle threads, nb::handle stream) {
   const Semiring s = semiring_of(semiring);
   MatmulOptions options;
   options.accumulate = accumulate;
   options.argmax_offset = integer_of(argmax_offset, "argmax_offset", "an int");
   options.threads = threads_of(threads);
-  const Array x(a, "a", Access::read), y(b, "b", Access::read);
+  const Stream on = stream_of(stream);
+  Array x(a, "a", Access::read, on), y(b, "b", Access::read, on);
   const std::vector<int64_t> shape = matmul_shape(x.tensor(), y.tensor());
-  const Output c(out, "out", shape, x.tensor().dtype, x);
-  const Output arg(argmax, "argmax", shape, dlpack_dtype<int32_t>(), x);
+  Output c(outputs[0], "out", shape, x.tensor().dtype, x, on);
+  Output arg(outputs[1], "argmax", shape, dlpack_dtype<int32_t>(), x, on);
+  Placement place(x, on);
+  options.cuda = place.options();
   {
     nb::gil_scoped_release release;
     matmul(s, x.tensor(), y.tensor(), *c.tensor(), arg.tensor(), options);
   }
+  x.keep_until_done(options.cuda.stream), y.keep_until_done(options.cuda.stream);
+  c.keep_until_done(options.cuda.stream), arg.keep_until_done(options.cuda.stream);
   return arg.tensor() ? nb::make_tuple(c.result(), arg.result()) : c.result();
 }
 
-nb::object matmul_backward_arrays(nb::handle grad_c, nb::handle argmax, nb::handle a, nb::handle b, nb::handle grad_a,
-                                  nb::handle grad_b, nb::handle semiring, nb::handle threads) {
+nb::object matmul_backward_arrays(nb::handle grad_c, nb::handle argmax, nb::handle a, nb::handle b, nb::handle outputs,
+                                  nb::handle semiring, nb::handle threads, nb::handle stream) {
   const Semiring s = semiring_of(semiring);
   const int count = threads_of(threads);
-  const Array g(grad_c, "grad_c", Access::read), arg(argmax, "argmax", Access::read);
-  const Array x(a, "a", Access::read), y(b, "b", Access::read);
-  const auto gradient = [](nb::handle wanted, const char* name, const Array& of) {
+  const Stream on = stream_of(stream);
+  Array g(grad_c, "grad_c", Access::read, on), arg(argmax, "argmax", Access::read, on);
+  Array x(a, "a", Access::read, on), y(b, "b", Access::read, on);
+  const auto gradient = [&](nb::handle wanted, const char* name, const Array& of) {
     const DLTensor& t = of.tensor();
-    return Output(wanted, name, {t.shape, t.shape + t.ndim}, t.dtype, of);
+    return Output(wanted, name, {t.shape, t.shape + t.ndim}, t.dtype, of, on);
   };
-  const Output ga = gradient(grad_a, "grad_a", x), gb = gradient(grad_b, "grad_b", y);
+  Output ga = gradient(outputs[0], "grad_a", x), gb = gradient(outputs[1], "grad_b", y);
+  Placement place(x, on);
+  const CudaOptions cuda = place.options();
   {
     nb::gil_scoped_release release;
-    matmul_backward(s, g.tensor(), arg.tensor(), x.tensor(), y.tensor(), ga.tensor(), gb.tensor(), count);
+    matmul_backward(s, g.tensor(), arg.tensor(), x.tensor(), y.tensor(), ga.tensor(), gb.tensor(), count, cuda);
   }
+  for (Array* read : {&g, &arg, &x, &y}) read->keep_until_done(cuda.stream);
+  ga.keep_until_done(cuda.stream), gb.keep_until_done(cuda.stream);
   return nb::make_tuple(ga.result(), gb.result());
 }
 
@@ -144,6 +167,29 @@ nb::dict semiring_table() {
   return table;
 }
 
+nb::dict cuda_facts() {
+  const CudaInfo cuda = cuda_info();
+  nb::list devices;
+  bool available = false;
+  for (const CudaDevice& device : cuda.devices) {
+    nb::dict d;
+    d["name"] = device.name;
+    d["compute_capability"] = nb::make_tuple(device.major, device.minor);
+    d["multiprocessors"] = device.multiprocessors;
+    d["memory"] = device.memory;
+    d["supported"] = device.supported;
+    devices.append(d);
+    available |= device.supported;
+  }
+  nb::dict d;
+  d["built"] = cuda.built;
+  d["available"] = available;
+  d["architectures"] = nb::str(cuda.architectures.c_str()).attr("split")();
+  d["devices"] = devices;
+  d["problem"] = cuda.problem;
+  return d;
+}
+
 nb::dict facts() {
   const BuildInfo build = build_info();
   nb::list dtypes;
@@ -176,18 +222,21 @@ NB_MODULE(_core, m) {
   m.doc() = "The compiled part of tropical_gemm; private.";
   nb::register_exception_translator(translate);
   numpy();
+  bind_device_array(m);
   // At most eight arguments, by position only and without defaults: a fast call in nanobind. None comes through
   // where this code has a text of its own for it.
   const nb::arg any;
   const auto none = nb::arg().none();
-  m.def("matmul", &matmul_arrays, any, any, any, any, none, any, none, none,
-        nb::sig("def matmul(a: object, b: object, out: object, argmax: object, semiring: object, accumulate: bool, "
-                "argmax_offset: object, threads: object, /) -> typing.Any"));
-  m.def("matmul_backward", &matmul_backward_arrays, any, any, any, any, any, any, none, none,
-        nb::sig("def matmul_backward(grad_c: object, argmax: object, a: object, b: object, grad_a: object, "
-                "grad_b: object, semiring: object, threads: object, /) -> tuple[typing.Any, typing.Any]"));
+  m.def("matmul", &matmul_arrays, any, any, any, none, any, none, none, none,
+        nb::sig("def matmul(a: object, b: object, outputs: tuple[object, object], semiring: object, accumulate: bool, "
+                "argmax_offset: object, threads: object, stream: int | None, /) -> typing.Any"));
+  m.def("matmul_backward", &matmul_backward_arrays, any, any, any, any, any, none, none, none,
+        nb::sig("def matmul_backward(grad_c: object, argmax: object, a: object, b: object, "
+                "outputs: tuple[object, object], semiring: object, threads: object, stream: int | None, /) -> "
+                "tuple[typing.Any, typing.Any]"));
   m.def("matmul_shape", &shape_of_product,
         nb::sig("def matmul_shape(a: typing.Sequence[int], b: typing.Sequence[int], /) -> tuple[int, ...]"));
+  m.def("cuda_info", &cuda_facts, nb::sig("def cuda_info() -> dict[str, typing.Any]"));
   m.def("info", &facts, nb::sig("def info() -> dict[str, typing.Any]"));
   m.def("set_isa", &set_isa, nb::sig("def set_isa(isa: str, /) -> None"));
 }

@@ -7,7 +7,8 @@ import oracle
 import pytest
 import tropical_gemm as tg
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+if not tg.cuda_available():
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
 jnp = pytest.importorskip("jax.numpy")
 
 

@@ -13,6 +13,8 @@ from . import _install
 
 _install.check()
 
+from typing import Any  # noqa: E402
+
 from ._info import __version__, cuda_available, info, semirings  # noqa: E402
 from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
 
@@ -26,3 +28,12 @@ __all__ = [
     "matmul_backward",
     "semirings",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of the Rust package of the same name."""
+    from .compat import legacy
+
+    if name in legacy.functions:
+        return legacy.functions[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,14 +4,20 @@ No array library but NumPy is imported here before one of its arrays has come.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from . import _streams
+
+direct: set[type] = {np.ndarray}
+"""Types that the core reads, checks and makes by itself, so that a call may go there at once."""
+
 
 class Kind:
-    """Arrays of one library. The core reads and writes them by the buffer protocol or by DLPack."""
+    """Arrays of one library. The core reads and writes them by buffers, by their attributes or by DLPack."""
 
     def __init__(self, library: str) -> None:
         self.library = library
@@ -29,7 +35,27 @@ class Kind:
         return x
 
     def written(self, x: Any) -> None:
-        """Called for each output after the core has written it."""
+        """Called for each output after the core has written it, or has enqueued the work that does."""
+
+    def device(self, x: Any) -> int | None:
+        """The CUDA device that ``x`` is on; None for host memory."""
+        kind, index = x.__dlpack_device__()
+        return int(index) if int(kind) in _CUDA else None
+
+    def running_on(self, stream: int | None, device: int, x: Any) -> Any:
+        """A context in which the library allocates for work on ``stream``, and what the core is told of it.
+
+        Without a stream it is the library's current one, which the core knows where it knows the library.
+        """
+        return _told(stream)
+
+
+_CUDA = (2, 13)  # DLPack's numbers: device and managed memory
+
+
+@contextmanager
+def _told(stream: int | None) -> Iterator[int | None]:
+    yield stream
 
 
 class NumPy(Kind):
@@ -44,48 +70,58 @@ class NumPy(Kind):
 
     output = operand
 
+    def device(self, x: Any) -> None:
+        return None
+
 
 class Torch(Kind):
-    """Tensors. New ones come from torch's allocator; those of the other kinds are made by the core."""
+    """Tensors: read and checked by the core, made by torch's allocator."""
 
-    @property
-    def torch(self) -> Any:
-        return sys.modules["torch"]
+    def device(self, x: Any) -> int | None:
+        return int(x.get_device()) if x.is_cuda else None
 
-    def operand(self, x: Any, argument: str) -> Any:
-        if x.layout != self.torch.strided:
-            raise TypeError(f"{argument} is a torch.Tensor of layout {x.layout}, expected torch.strided")
-        if x.device.type != "cpu":
-            raise RuntimeError(
-                f"{argument} is on the device {x.device}, but this build has no CUDA backend "
-                "(tropical_gemm.cuda_available() is False); pass tensors in host memory"
-            )
-        if self._records_gradient(x):
-            raise RuntimeError(
-                f"{argument} requires grad, but gradients through tropical_gemm on torch tensors are not "
-                f"available yet in this version; pass {argument}.detach(), and use "
-                "tropical_gemm.matmul_backward for the gradient"
-            )
-        # A capsule of the old form: Tensor.__dlpack__ takes ten times as long.
-        return self.torch.utils.dlpack.to_dlpack(x.detach().resolve_neg())
-
-    def _records_gradient(self, x: Any) -> bool:
-        if x.requires_grad and self.torch.is_grad_enabled():
-            return True
-        return self.torch.autograd.forward_ad.unpack_dual(x).tangent is not None
-
-    def output(self, x: Any, argument: str) -> Any:
-        if x.is_neg():
-            raise ValueError(f"{argument} is a lazily negated view, expected a plain tensor")
-        return self.operand(x, argument)
-
-    def new(self, shape: Sequence[int], dtype: Any) -> Any:
-        return self.torch.empty(shape, dtype=getattr(self.torch, dtype) if isinstance(dtype, str) else dtype)
+    @contextmanager
+    def running_on(self, stream: int | None, device: int, x: Any) -> Iterator[None]:
+        if stream is None:
+            yield None
+            return
+        if stream == _streams.PER_THREAD_DEFAULT:
+            raise ValueError("stream is 2, the per-thread default stream, on which torch does not work")
+        cuda = sys.modules["torch"].cuda
+        default = stream == _streams.LEGACY_DEFAULT
+        # The results belong to that stream, as those of torch's own operations there would.
+        with cuda.stream(
+            cuda.default_stream(device) if default else cuda.ExternalStream(stream, device=device)
+        ):
+            yield None
 
     def written(self, x: Any) -> None:
         # Autograd has to notice that a tensor it saved has changed.
         if not x.is_inference():
-            self.torch.autograd.graph.increment_version(x)
+            sys.modules["torch"].autograd.graph.increment_version(x)
+
+
+class CuPy(Kind):
+    """Arrays on a GPU: read by the core, made by CuPy's allocator."""
+
+    def device(self, x: Any) -> int:
+        return int(x.device.id)
+
+    @contextmanager
+    def running_on(self, stream: int | None, device: int, x: Any) -> Iterator[None]:
+        if stream is None:
+            yield None
+            return
+        cuda = sys.modules["cupy"].cuda
+        named = {_streams.LEGACY_DEFAULT: cuda.Stream.null, _streams.PER_THREAD_DEFAULT: cuda.Stream.ptds}
+        with cuda.Device(device), named.get(stream) or self._foreign(cuda, stream, device):
+            yield None
+
+    @staticmethod
+    def _foreign(cuda: Any, stream: int, device: int) -> Any:
+        if hasattr(cuda.Stream, "from_external"):
+            return cuda.Stream.from_external(_streams.Address(stream))
+        return cuda.ExternalStream(stream, device)  # before CuPy 14
 
 
 class Jax(Kind):
@@ -99,7 +135,14 @@ class Jax(Kind):
                 f"{argument} is a JAX tracer: tropical_gemm works on concrete arrays, "
                 "not yet inside jit, grad or vmap"
             )
-        return x.block_until_ready()
+        if x.is_deleted():
+            raise ValueError(f"{argument} is a jax.Array that was deleted or donated; its memory is gone")
+        if len(x.devices()) > 1:
+            raise ValueError(
+                f"{argument} is spread over {len(x.devices())} devices, expected an array on one device"
+            )
+        # On a GPU the producer orders its work before that on our stream, without waiting.
+        return x.block_until_ready() if self.device(x) is None else x
 
     def output(self, x: Any, argument: str) -> Any:
         raise TypeError(
@@ -108,6 +151,11 @@ class Jax(Kind):
 
     def result(self, x: Any) -> Any:
         return self.jax.dlpack.from_dlpack(x)
+
+    def running_on(self, stream: int | None, device: int, x: Any) -> Any:
+        # JAX has no current stream, but one for work that is not its own.
+        (home,) = x.devices()
+        return _told(stream or home.get_stream_for_external_ready_events())
 
 
 class ArrayApi(Kind):
@@ -121,7 +169,7 @@ class ArrayApi(Kind):
         return self.namespace.from_dlpack(x)
 
 
-_numpy, _torch, _jax = NumPy("numpy"), Torch("torch"), Jax("jax")
+_numpy, _torch, _cupy, _jax = NumPy("numpy"), Torch("torch"), CuPy("cupy"), Jax("jax")
 
 
 def _name(x: Any) -> str:
@@ -133,7 +181,10 @@ def _kind_of(x: Any, argument: str) -> Kind:
         return _numpy
     modules = sys.modules
     if "torch" in modules and isinstance(x, modules["torch"].Tensor):
+        direct.add(modules["torch"].Tensor)
         return _torch
+    if "cupy" in modules and isinstance(x, modules["cupy"].ndarray):
+        return _cupy
     if "jax" in modules and isinstance(x, modules["jax"].Array):
         return _jax
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__") and hasattr(x, "__array_namespace__"):
@@ -152,3 +203,13 @@ def common_kind(**arrays: Any) -> Kind:
                 "arrays of two libraries are not mixed, convert one of them"
             )
     return kind
+
+
+def placed(kind: Kind, a: Any, stream: Any) -> Any:
+    """The context of a call on arrays like ``a``: what it yields is for the core."""
+    device = kind.device(a)
+    if device is not None:
+        return kind.running_on(None if stream is None else _streams.address(stream, device), device, a)
+    if stream is not None:
+        raise ValueError(f"stream is {stream!r}, expected None for arrays in host memory")
+    return _told(None)

@@ -20,20 +20,27 @@ def info() -> dict[str, Any]:
       best first. The environment variable ``TROPICAL_GEMM_ISA``, read at start-up, chooses one of them;
     - ``threads``: how many threads a large product uses where ``threads`` is not given;
     - ``dtypes``: the element types, and ``semirings``: for each semiring the element types it is defined on;
-    - ``cuda``: ``{"built": False, "available": False}`` in a build without the CUDA backend.
+    - ``cuda``: whether the CUDA backend is ``built`` in and whether it is ``available``, that is has a device
+      to run on; the ``architectures`` that it has code for; the ``devices``, each with its ``name``,
+      ``compute_capability``, ``multiprocessors``, ``memory`` in bytes, and whether it is ``supported``; and
+      the ``problem``, a text, where there is no backend or no device.
+
+    Asking for the first time opens the CUDA backend and the driver, where there are any.
 
     >>> import tropical_gemm as tg
     >>> tg.info()["semirings"]["or_and"]
     ('bool',)
     """
-    return {**_core.info(), "cuda": {"built": False, "available": cuda_available()}}
+    return {**_core.info(), "cuda": _core.cuda_info()}
 
 
 def cuda_available() -> bool:
-    """Whether arrays on an NVIDIA GPU can be multiplied: False, since this build has no CUDA backend.
+    """Whether this machine has a GPU that this build can use, found out at run time.
+
+    :func:`info` says more: ``tg.info()["cuda"]["problem"]`` is why not.
 
     >>> import tropical_gemm as tg
-    >>> tg.cuda_available()
-    False
+    >>> tg.cuda_available() in (True, False)
+    True
     """
-    return False
+    return bool(_core.cuda_info()["available"])

@@ -5,9 +5,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from . import _core
-from ._arrays import Torch, common_kind
-
-_ndarray = np.ndarray
+from ._arrays import common_kind, direct, placed
 
 
 class MatmulResult(NamedTuple):
@@ -24,6 +22,11 @@ class MatmulGradients(NamedTuple):
     grad_b: Any
 
 
+# What the core shall make: the values, or the argmax too.
+_VALUES = (True, False)
+_BOTH = (True, True)
+
+
 @overload
 def matmul(
     a: Any,
@@ -34,7 +37,7 @@ def matmul(
     out: Any = ...,
     accumulate: bool = ...,
     argmax_offset: int = ...,
-    stream: None = ...,
+    stream: Any = ...,
     threads: int | None = ...,
 ) -> MatmulResult: ...
 @overload
@@ -47,7 +50,7 @@ def matmul(
     out: tuple[Any, Any],
     accumulate: bool = ...,
     argmax_offset: int = ...,
-    stream: None = ...,
+    stream: Any = ...,
     threads: int | None = ...,
 ) -> MatmulResult: ...
 @overload
@@ -60,7 +63,7 @@ def matmul(
     out: Any = ...,
     accumulate: bool = ...,
     argmax_offset: int = ...,
-    stream: None = ...,
+    stream: Any = ...,
     threads: int | None = ...,
 ) -> Any: ...
 def matmul(
@@ -72,7 +75,7 @@ def matmul(
     out: Any = None,
     accumulate: bool = False,
     argmax_offset: int = 0,
-    stream: None = None,
+    stream: Any = None,
     threads: int | None = None,
 ) -> Any:
     """Matrix product over a semiring: ``C[i, j] = add_k mul(A[i, k], B[k, j])``.
@@ -80,9 +83,9 @@ def matmul(
     Parameters
     ----------
     a, b
-        Arrays of one library (NumPy, PyTorch, JAX, or any that follows the array API standard) in host memory
-        and of one dtype. Shapes follow :func:`numpy.matmul`: matrices ``(..., M, K)`` and ``(..., K, N)``
-        whose leading axes broadcast, or vectors ``(K,)``. Any strides; nothing is copied.
+        Arrays of one library (NumPy, PyTorch, CuPy, JAX, or any that follows the array API standard) and of
+        one dtype, all in host memory or all on one CUDA device. Shapes follow :func:`numpy.matmul`: matrices
+        ``(..., M, K)`` and ``(..., K, N)`` whose leading axes broadcast, or vectors ``(K,)``. Any strides.
     semiring
         ``"max_plus"``, ``"min_plus"``, ``"max_mul"``, ``"min_mul"``, ``"max_min"``, ``"min_max"`` on float32,
         float64, float16, bfloat16, int16, int32, int64; ``"or_and"`` on bool. ``add`` comes first in the
@@ -101,12 +104,18 @@ def matmul(
     argmax_offset
         Added to each index that is not -1, so that K can be processed in pieces with ``accumulate``.
     stream
-        None: there are no streams for arrays in host memory.
+        For arrays on a CUDA device, the stream to run on: None for the library's current one (for JAX the one
+        it keeps for work of others, for unknown libraries the legacy default stream); an int as in DLPack (1
+        the legacy default stream, 2 the per-thread one, else an address); or a stream of torch, of CuPy, or
+        any object with ``__cuda_stream__``. None for arrays in host memory.
     threads
-        At most that many threads; None for as many as OpenMP would use.
+        At most that many threads; None for as many as OpenMP would use. Without effect on a GPU.
 
     Notes
     -----
+    On a CUDA device the results come from the library's own allocator. The work is enqueued on the stream
+    and the host does not wait for it; it can be captured in a CUDA graph and replayed with other data.
+
     The values are those of the NumPy formula in the same dtype, for max_plus ``(a[:, :, None] +
     b[None]).max(axis=1)``. NaN propagates. A zero is stored as +0 and a NaN in one fixed form, so that
     results do not depend on the number of threads. Integers saturate instead of wrapping around, and the
@@ -120,9 +129,11 @@ def matmul(
         lacks, and other arguments of a wrong type.
     ValueError
         For shapes that do not fit, unknown semirings, outputs that cannot be written, ``accumulate`` without
-        ``out``, and other arguments of a wrong value. Nothing has been written then.
+        ``out``, arrays on two devices, and other arguments of a wrong value. Nothing has been written then.
     RuntimeError
-        For arrays on a GPU, and for torch tensors that require grad while gradients are recorded.
+        For arrays on a GPU where there is no CUDA backend (see :func:`cuda_available`), on a GPU that this
+        build has no code for, or with a driver that is too old; for failures of CUDA; and for torch tensors
+        that require grad while gradients are recorded.
 
     Examples
     --------
@@ -140,12 +151,14 @@ def matmul(
            [-1,  1,  1],
            [-1, -1,  2]], dtype=int32)
     """
-    if type(a) is _ndarray and type(b) is _ndarray and out is None and accumulate is False and stream is None:
+    if type(a) is type(b) and type(a) in direct and out is None and accumulate is False and stream is None:
         # The short way for small products.
         if return_argmax is False:
-            return _core.matmul(a, b, True, False, semiring, False, argmax_offset, threads)
+            return _core.matmul(a, b, _VALUES, semiring, False, argmax_offset, threads, None)
         if return_argmax is True:
-            return MatmulResult._make(_core.matmul(a, b, True, True, semiring, False, argmax_offset, threads))
+            return MatmulResult._make(
+                _core.matmul(a, b, _BOTH, semiring, False, argmax_offset, threads, None)
+            )
 
     want_argmax = _flag(return_argmax, "return_argmax")
     accumulates = _flag(accumulate, "accumulate")
@@ -158,23 +171,16 @@ def matmul(
     elif out is not None:
         arrays["out"] = out
     kind = common_kind(**arrays)
-    if stream is not None:
-        raise ValueError(f"stream is {stream!r}, expected None for arrays in host memory")
     if accumulates and out is None:
         raise ValueError("accumulate needs out, the array to accumulate to")
     if accumulates and want_argmax and "argmax" not in arrays:
         raise ValueError("accumulate with return_argmax needs out=(values, argmax), with the indices so far")
 
     x, y = kind.operand(a, "a"), kind.operand(b, "b")
-    if isinstance(kind, Torch):
-        shape = _core.matmul_shape(tuple(a.shape), tuple(b.shape))
-        if "out" not in arrays:
-            arrays["out"] = kind.new(shape, a.dtype)
-        if want_argmax and "argmax" not in arrays:
-            arrays["argmax"] = kind.new(shape, "int32")
     outputs = {name: kind.output(arrays[name], name) for name in ("out", "argmax") if name in arrays}
-    values, argmax = outputs.get("out", True), outputs.get("argmax", want_argmax)
-    made = _core.matmul(x, y, values, argmax, semiring, accumulates, argmax_offset, threads)
+    wanted = outputs.get("out", True), outputs.get("argmax", want_argmax)
+    with placed(kind, x, stream) as queue:
+        made = _core.matmul(x, y, wanted, semiring, accumulates, argmax_offset, threads, queue)
 
     def returned(name: str, made: Any) -> Any:
         if name not in outputs:
@@ -195,6 +201,7 @@ def matmul_backward(
     *,
     semiring: str = "max_plus",
     needs: tuple[bool, bool] = (True, True),
+    stream: Any = None,
     threads: int | None = None,
 ) -> MatmulGradients:
     """Gradient of ``sum(grad_c * C)`` with respect to ``a`` and ``b``, where ``C = matmul(a, b)``.
@@ -218,8 +225,9 @@ def matmul_backward(
         That of the product; the gradient does not exist for ``"or_and"``.
     needs
         Which of the two gradients to compute.
-    threads
-        At most that many threads; None for as many as OpenMP would use. The result does not depend on it.
+    stream, threads
+        As for :func:`matmul`. The result does not depend on the threads; on a GPU it is the same in every
+        run, and equal to that of the CPU up to rounding.
 
     Returns
     -------
@@ -258,15 +266,9 @@ def matmul_backward(
     arrays = {"grad_c": grad_c, "argmax": argmax, "a": a, "b": b}
     kind = common_kind(**arrays)
     g, arg, x, y = (kind.operand(array, name) for name, array in arrays.items())
-    if not isinstance(kind, Torch):
-        made = _core.matmul_backward(g, arg, x, y, need_a, need_b, semiring, threads)
-        return MatmulGradients._make(None if grad is None else kind.result(grad) for grad in made)
-    grad_a = kind.new(a.shape, a.dtype) if need_a else None
-    grad_b = kind.new(b.shape, b.dtype) if need_b else None
-    written_a = need_a and kind.output(grad_a, "grad_a")
-    written_b = need_b and kind.output(grad_b, "grad_b")
-    _core.matmul_backward(g, arg, x, y, written_a, written_b, semiring, threads)
-    return MatmulGradients(grad_a, grad_b)
+    with placed(kind, x, stream) as queue:
+        made = _core.matmul_backward(g, arg, x, y, (need_a, need_b), semiring, threads, queue)
+    return MatmulGradients._make(None if grad is None else kind.result(grad) for grad in made)
 
 
 def _flag(value: Any, argument: str) -> bool:

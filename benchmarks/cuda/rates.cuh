@@ -1,0 +1,40 @@
+// Register-only loops: what the arithmetic alone allows, in multiply-accumulates (one ⊗, one ⊕) per clock and
+// multiprocessor.
+#pragma once
+#include "cuda/core_ops.cuh"
+
+namespace tropical::cuda {
+
+inline constexpr int kRateResults = 32, kRateThreads = 256;
+
+// Makes a register's value unknown to the compiler, at no cost.
+template <class T>
+__device__ __forceinline__ void hide(T& x) {
+  if constexpr (sizeof(T) == 8)
+    asm volatile("" : "+d"(x));
+  else if constexpr (std::is_same_v<T, float>)
+    asm volatile("" : "+f"(x));
+  else
+    asm volatile("" : "+r"(x));
+}
+
+// Each result takes two steps a round, from operands of its own and two that all share.
+template <class Core, Mode kMode>
+__global__ void __launch_bounds__(kRateThreads)
+    register_rate(typename Core::T* data, typename Core::T a0, typename Core::T a1, int rounds) {
+  using T = typename Core::T;
+  T best[kRateResults], y[kRateResults], x0 = a0, x1 = a1;
+#pragma unroll
+  for (int i = 0; i < kRateResults; ++i) y[i] = data[threadIdx.x + i], best[i] = Core::worst();
+  for (int r = 0; r < rounds; ++r) {
+    hide(x0), hide(x1);
+#pragma unroll
+    for (int i = 0; i < kRateResults; ++i) Core::template step<kMode>(x0, y[i], x1, y[(i + 1) % kRateResults], best[i]);
+  }
+  T all = best[0];
+#pragma unroll
+  for (int i = 1; i < kRateResults; ++i) all = Core::merged(all, best[i]);
+  data[blockIdx.x * kRateThreads + threadIdx.x] = all;
+}
+
+}  // namespace tropical::cuda

@@ -1,0 +1,161 @@
+#include "device_array.h"
+
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "array.h"
+#include "library.h"
+#include "tropical_gemm/cuda.h"
+#include "tropical_gemm/matmul.h"
+
+namespace tropical::python {
+
+struct DeviceArray::Memory {
+  void* data = nullptr;
+  int device;
+  void* filled_on;
+  void* released_on;
+
+  Memory(size_t bytes, int d, void* stream) : device(d), filled_on(stream), released_on(stream) {
+    data = cuda_allocate(std::max<size_t>(bytes, 1), device, stream);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() {
+    try {
+      cuda_release(data, device, released_on);
+    } catch (const std::exception&) {  // the process is ending, and the driver is gone
+    }
+  }
+};
+
+namespace {
+
+// What a capsule owns.
+template <class Managed>
+struct Exported {
+  Managed managed{};
+  std::vector<int64_t> shape, strides;
+  std::shared_ptr<void> memory;
+};
+
+template <class Managed>
+constexpr const char* kName = "dltensor";
+template <>
+constexpr const char* kName<DLManagedTensorVersioned> = "dltensor_versioned";
+
+template <class Managed>
+nb::object capsule(const DLTensor& tensor, std::vector<int64_t> shape, std::shared_ptr<void> memory) {
+  auto* x = new Exported<Managed>;
+  x->shape = std::move(shape);
+  x->memory = std::move(memory);
+  x->strides.resize(x->shape.size());
+  int64_t step = 1;
+  for (size_t d = x->shape.size(); d-- > 0; step *= x->shape[d]) x->strides[d] = step;
+  x->managed.dl_tensor = tensor;
+  x->managed.dl_tensor.ndim = static_cast<int32_t>(x->shape.size());
+  x->managed.dl_tensor.shape = x->shape.data();
+  x->managed.dl_tensor.strides = x->strides.data();
+  x->managed.manager_ctx = x;
+  x->managed.deleter = [](Managed* self) { delete static_cast<Exported<Managed>*>(self->manager_ctx); };
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>)
+    x->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  // A consumer renames the capsule and calls the deleter itself.
+  PyObject* made = PyCapsule_New(&x->managed, kName<Managed>, [](PyObject* object) {
+    if (!PyCapsule_IsValid(object, kName<Managed>)) return;
+    auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(object, kName<Managed>));
+    managed->deleter(managed);
+  });
+  if (!made) {
+    delete x;
+    throw nb::python_error();
+  }
+  return nb::steal(made);
+}
+
+[[noreturn]] void buffer_error(const char* text) { throw nb::buffer_error(text); }
+
+}  // namespace
+
+DeviceArray::DeviceArray(const std::vector<int64_t>& shape, const DLDataType& dtype, int device, void* stream)
+    : shape_(shape), dtype_(dtype) {
+  memory_ = std::make_shared<Memory>(bytes(), device, stream);
+}
+
+size_t DeviceArray::bytes() const {
+  size_t bytes = dtype_.bits / 8u;
+  for (const int64_t n : shape_) bytes *= static_cast<size_t>(n);
+  return bytes;
+}
+
+void* DeviceArray::data() const { return memory_->data; }
+
+nb::tuple DeviceArray::device() const { return nb::make_tuple(static_cast<int>(kDLCUDA), memory_->device); }
+
+nb::object DeviceArray::dlpack(nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) const {
+  if (!dl_device.is_none() && !nb::tuple(nb::borrow(dl_device)).equal(device()))
+    buffer_error("the array is on a CUDA device, and is not moved to another");
+  if (copy.ptr() == Py_True) buffer_error("the array is handed over without a copy only");
+  // None is the legacy default stream (1); -1 asks for no order.
+  const intptr_t consumer = stream.is_none() ? 1 : nb::cast<intptr_t>(stream);
+  if (consumer == 0) bad_value("stream is 0, which is ambiguous; expected 1, 2 or the address of a stream");
+  void* const wanted = reinterpret_cast<void*>(consumer);
+  if (consumer != -1 && wanted != memory_->filled_on) {
+    cuda_order(memory_->device, memory_->filled_on, wanted);
+    memory_->released_on = wanted;
+  }
+  DLTensor t{};
+  t.data = memory_->data;
+  t.device = {kDLCUDA, memory_->device};
+  t.dtype = dtype_;
+  const bool versioned = !max_version.is_none() && nb::cast<int>(nb::int_(max_version[0])) >= DLPACK_MAJOR_VERSION;
+  return versioned ? capsule<DLManagedTensorVersioned>(t, shape_, memory_)
+                   : capsule<DLManagedTensor>(t, shape_, memory_);
+}
+
+namespace {
+
+constexpr void* kLegacyDefaultStream = nullptr;
+
+// A compact array in host memory, copied to the first GPU.
+DeviceArray to_device(nb::handle array) {
+  const Array x(array, "array", Access::read, std::nullopt);
+  const DLTensor& t = x.tensor();
+  DeviceArray made({t.shape, t.shape + t.ndim}, t.dtype, 0, kLegacyDefaultStream);
+  {
+    const nb::gil_scoped_release release;
+    cuda_copy(made.data(), t.data, made.bytes(), 0, kLegacyDefaultStream);
+  }
+  return made;
+}
+
+// A new NumPy array with the contents of one that to_device or a product of such arrays made.
+nb::object to_host(const DeviceArray& array) {
+  nb::object made = numpy().empty(nb::tuple(nb::cast(array.shape())),
+                                  numpy().dtypes[static_cast<size_t>(dtype_of(array.dtype(), "array"))]);
+  const Array x(made, "array", Access::write, std::nullopt);
+  {
+    const nb::gil_scoped_release release;
+    cuda_copy(x.tensor().data, array.data(), array.bytes(), 0, kLegacyDefaultStream);
+  }
+  return made;
+}
+
+}  // namespace
+
+void bind_device_array(nb::module_& m) {
+  nb::class_<DeviceArray>(m, "DeviceArray", "A result on a GPU, to be taken by another library.")
+      .def("__dlpack__", &DeviceArray::dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
+           nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
+           nb::arg("copy").none() = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: object = None, max_version: object = None, "
+                   "dl_device: object = None, copy: object = None) -> object"))
+      .def("__dlpack_device__", &DeviceArray::device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
+  m.def("to_device", &to_device, nb::sig("def to_device(array: object, /) -> DeviceArray"));
+  m.def("to_host", &to_host, nb::sig("def to_host(array: DeviceArray, /) -> typing.Any"));
+}
+
+}  // namespace tropical::python

@@ -1,0 +1,1 @@
+"""Surfaces of other packages, for users who come from them."""

@@ -1,0 +1,30 @@
+// Host side of a launch: grids, and shared memory beyond the default limit.
+#pragma once
+#include <algorithm>
+#include <atomic>
+
+#include "call.h"
+
+namespace tropical::cuda {
+
+// Kernels loop over their work, so a grid may be smaller than it.
+inline unsigned grid_for(int64_t blocks) { return static_cast<unsigned>(std::min<int64_t>(blocks, 0x7fffffff)); }
+
+// Launches; `kKernel` is a template argument so that the attribute is set once per kernel and device.
+template <auto kKernel, class... Args>
+void launch(const Target& target, int64_t blocks, int threads, size_t shared, const Args&... args) {
+  if (target.dry || blocks == 0) return;
+  if (shared > (size_t{48} << 10)) {
+    static std::atomic<uint64_t> raised{0};
+    const uint64_t bit = uint64_t{1} << (target.device & 63);
+    if (target.device > 63 || !(raised.load(std::memory_order_relaxed) & bit)) {
+      TG_CUDA_CHECK(
+          cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, target.facts->shared_bytes));
+      raised.fetch_or(bit, std::memory_order_relaxed);
+    }
+  }
+  kKernel<<<grid_for(blocks), static_cast<unsigned>(threads), shared, target.stream>>>(args...);
+  TG_CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace tropical::cuda

@@ -1,0 +1,65 @@
+// From params to launches of the generic kernel, and the choice between it and the fast ones.
+#pragma once
+#include "fast_product.cuh"
+#include "generic.cuh"
+#include "heuristics.h"
+#include "launch.cuh"
+#include "product.h"
+
+namespace tropical::cuda {
+
+inline ProductArgs product_args(const MatmulParams& p) {
+  ProductArgs q{};
+  q.a = p.a.data, q.b = p.b.data, q.c = p.c.data;
+  q.argmax = static_cast<int32_t*>(p.argmax.data);
+  q.m = p.m, q.n = p.n, q.k = p.k;
+  q.a_row = p.a.row, q.a_col = p.a.col;
+  q.b_row = p.b.row, q.b_col = p.b.col;
+  q.c_row = p.c.row, q.c_col = p.c.col;
+  q.argmax_row = p.argmax.row, q.argmax_col = p.argmax.col;
+  q.batch = collapse<4>(p.batch, {&p.a, &p.b, &p.c, &p.argmax});
+  q.argmax_offset = static_cast<int32_t>(p.argmax_offset);
+  q.accumulate = p.accumulate;
+  return q;
+}
+
+// `facts`: see generic_product.
+template <class S, class In, bool kArgmax>
+void generic(const ProductArgs& args, Call& call, const int* facts) {
+  using L = Generic<S, In, kArgmax>;
+  using Tile = GenericTile;
+  const int64_t tiles = ceil_div(args.m, Tile::kM) * ceil_div(args.n, Tile::kN) * args.batch.count;
+  Partial<typename L::T> partial;
+  partial.splits = split_count(tiles, args.k, *call.target.facts);
+  if (partial.splits > 1) {
+    const int64_t count = partial.splits * args.batch.count * args.m * args.n;
+    partial.values = call.scratch.template take<typename L::T>(count);
+    if (kArgmax) partial.index = call.scratch.template take<int32_t>(count);
+  }
+  launch<&generic_product<L, kArgmax, Tile>>(call.target, tiles * partial.splits, Tile::kThreads, 0, args, partial,
+                                             facts);
+  if (partial.splits > 1)
+    launch<&merge_splits<L, kArgmax>>(call.target, ceil_div(args.batch.count * args.m * args.n, 256), 256, 0, args,
+                                      partial, facts);
+}
+
+template <class S, class In, bool kArgmax>
+void product_as(const MatmulParams& p, Call& call) {
+  const ProductArgs args = product_args(p);
+  const int* facts = nullptr;
+  if (FastProduct<S, In, kArgmax>::run(args, call, facts) && !facts) return;
+  generic<S, In, kArgmax>(args, call, facts);
+}
+
+template <class S, class In>
+void product(const MatmulParams& params, Call& call) {
+  if (params.m == 0 || params.n == 0 || params.batch.count() == 0) return;
+  if (params.k == 0 && params.accumulate) return;
+  const MatmulParams p = oriented(params);
+  if (p.argmax.data)
+    product_as<S, In, true>(p, call);
+  else
+    product_as<S, In, false>(p, call);
+}
+
+}  // namespace tropical::cuda

@@ -1,0 +1,63 @@
+#include "execute.h"
+
+#include "cpu/backend.h"
+#include "cuda/loader.h"
+#include "tensor.h"
+
+namespace tropical {
+namespace {
+
+// Scratch memory for one call, from the caller or from the device's stream-ordered pool.
+class Scratch {
+ public:
+  Scratch(size_t bytes, const CudaOptions& options, const cuda::Queue& queue) : queue_(queue) {
+    if (bytes == 0) return;
+    if (options.allocate) {
+      memory_ = options.allocate(options.context, bytes);
+      if (!memory_)
+        throw Error(ErrorCode::out_of_memory,
+                    "the caller's allocator gave no workspace of " + std::to_string(bytes) + " bytes");
+    } else {
+      memory_ = cuda::call(cuda::backend().allocate, bytes, &queue_);
+      owned_ = true;
+    }
+  }
+  ~Scratch() {
+    cuda::Status ignored;  // a failure shows in the next call on the stream
+    if (owned_) cuda::backend().release(memory_, &queue_, &ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  void* memory() const { return memory_; }
+
+ private:
+  cuda::Queue queue_;
+  void* memory_ = nullptr;
+  bool owned_ = false;
+};
+
+template <class Params>
+void on_device(const Params& params, int device, const CudaOptions& options,
+               size_t (*workspace)(const Params*, int, cuda::Status*),
+               void (*run)(const Params*, const cuda::Queue*, void*, cuda::Status*)) {
+  const cuda::Queue queue{device, options.stream};
+  const Scratch scratch(cuda::call(workspace, &params, device), options, queue);
+  cuda::call(run, &params, &queue, scratch.memory());
+}
+
+}  // namespace
+
+void execute(const MatmulParams& params, const DLTensor& a, const CudaOptions& options) {
+  if (!on_cuda(a)) return cpu::matmul(params);
+  const cuda::Backend& gpu = cuda::backend();
+  on_device(params, a.device.device_id, options, gpu.matmul_workspace, gpu.matmul);
+}
+
+void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions& options) {
+  if (!on_cuda(a)) return cpu::matmul_backward(params);
+  const cuda::Backend& gpu = cuda::backend();
+  on_device(params, a.device.device_id, options, gpu.backward_workspace, gpu.matmul_backward);
+}
+
+}  // namespace tropical

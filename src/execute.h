@@ -1,0 +1,13 @@
+// From validated params to the backend of the device that the tensors are on.
+#pragma once
+#include "params.h"
+#include "tropical_gemm/cuda.h"
+#include "tropical_gemm/dlpack.h"
+
+namespace tropical {
+
+// `a` is the operand as it came: its device is where the work runs.
+void execute(const MatmulParams& params, const DLTensor& a, const CudaOptions& cuda);
+void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions& cuda);
+
+}  // namespace tropical

@@ -1,0 +1,157 @@
+// The way to the CUDA library: what it is handed, whose memory it gets, how its failures come back.
+#include "execute.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "cuda/loader.h"
+#include "fake_cuda.h"
+#include "tropical_gemm/c_api.h"
+#include "tropical_gemm/tropical_gemm.h"
+
+namespace tropical::testing {
+namespace {
+
+// Before the first use, which opens the library once for the whole process.
+const bool kNamed = setenv("TROPICAL_GEMM_CUDA_LIBRARY", TG_FAKE_CUDA, 1) == 0;
+
+FakeLog& log() {
+  static FakeLog* const found = [] {
+    void* library = dlopen(TG_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
+    return reinterpret_cast<FakeLog* (*)()>(dlsym(library, "tropical_gemm_fake_log"))();
+  }();
+  return *found;
+}
+
+void* stream(intptr_t value) { return reinterpret_cast<void*>(value); }
+
+DLTensor on_device(DLTensor x, DLDeviceType type = kDLCUDA, int device = 1) {
+  x.device = {type, device};
+  return x;
+}
+
+struct Product {
+  float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 2, 2}, c[4] = {}, ga[6] = {}, gb[6] = {};
+  int32_t argmax[4] = {};
+  MatrixView<float> va{a, {2, 3}}, vb{b, {3, 2}}, vc{c, {2, 2}}, vga{ga, {2, 3}}, vgb{gb, {3, 2}};
+  MatrixView<int32_t> varg{argmax, {2, 2}};
+};
+
+TEST(Execute, TheQueueIsTheTensorsDeviceAndTheCallersStream) {
+  Product x;
+  const DLTensor arg = on_device(x.varg.dlpack());
+  MatmulOptions options;
+  options.cuda.stream = stream(0x70);
+  for (const DLDeviceType type : {kDLCUDA, kDLCUDAManaged}) {
+    matmul(Semiring::max_plus, on_device(x.va.dlpack(), type), on_device(x.vb.dlpack()), on_device(x.vc.dlpack()), &arg,
+           options);
+    EXPECT_EQ(log().device, 1);
+    EXPECT_EQ(log().stream, stream(0x70));
+  }
+  EXPECT_EQ(x.c[0], 5);
+  EXPECT_EQ(x.argmax[0], 2);
+  const DLTensor ga = on_device(x.vga.dlpack()), gb = on_device(x.vgb.dlpack());
+  matmul_backward(Semiring::max_plus, on_device(x.vc.dlpack()), arg, on_device(x.va.dlpack()), on_device(x.vb.dlpack()),
+                  &ga, &gb, 0, {.stream = stream(0x80)});
+  EXPECT_EQ(log().stream, stream(0x80));
+  EXPECT_EQ(x.ga[2], x.c[0] + x.c[1]);
+}
+
+TEST(Execute, PinnedMemoryIsTheHosts) {
+  Product x;
+  const int64_t calls = log().calls;
+  matmul(Semiring::max_plus, on_device(x.va.dlpack(), kDLCUDAHost), x.vb.dlpack(),
+         on_device(x.vc.dlpack(), kDLCUDAHost));
+  EXPECT_EQ(log().calls, calls);
+  EXPECT_EQ(x.c[0], 5);
+}
+
+TEST(Execute, WorkspaceComesFromTheCallersAllocator) {
+  Product x;
+  struct Pool {
+    alignas(256) char memory[4096];
+    size_t asked = 0;
+  } pool;
+  MatmulOptions options;
+  options.cuda = {nullptr,
+                  [](void* context, size_t bytes) -> void* {
+                    auto* p = static_cast<Pool*>(context);
+                    p->asked += bytes;
+                    return bytes <= sizeof p->memory ? p->memory : nullptr;
+                  },
+                  &pool};
+  const auto run = [&] {
+    matmul(Semiring::max_plus, on_device(x.va.dlpack()), on_device(x.vb.dlpack()), on_device(x.vc.dlpack()), nullptr,
+           options);
+  };
+  run();
+  EXPECT_EQ(pool.asked, 512u);
+  EXPECT_EQ(log().workspace, pool.memory);
+  // Without one it comes from the library, and is given back.
+  options.cuda = {};
+  run();
+  EXPECT_NE(log().workspace, pool.memory);
+  EXPECT_EQ(log().live, 0);
+  // An allocator that has nothing.
+  options.cuda.allocate = [](void*, size_t) -> void* { return nullptr; };
+  const int64_t calls = log().calls;
+  try {
+    run();
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::out_of_memory);
+    EXPECT_NE(std::string(e.what()).find("512 bytes"), std::string::npos);
+  }
+  EXPECT_EQ(log().calls, calls);
+}
+
+TEST(Execute, FailuresOfTheBackendComeBackAndLeakNothing) {
+  std::vector<float> wide(777);
+  float c = 0;
+  const MatrixView<float> a(wide.data(), {1, 777}), b(wide.data(), {777, 1}), vc(&c, {1, 1});
+  try {
+    matmul(Semiring::max_plus, on_device(a.dlpack()), on_device(b.dlpack()), on_device(vc.dlpack()));
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::unsupported);
+    EXPECT_STREQ(e.what(), "the fake refuses K = 777");
+  }
+  EXPECT_EQ(log().live, 0);
+}
+
+TEST(Execute, NothingIsRunOnBadInput) {
+  Product x;
+  const int64_t calls = log().calls;
+  EXPECT_THROW(matmul(Semiring::max_plus, on_device(x.va.dlpack()), on_device(x.vb.dlpack(), kDLCUDA, 0),
+                      on_device(x.vc.dlpack())),
+               Error);
+  EXPECT_THROW(matmul(Semiring::max_plus, on_device(x.va.dlpack()), on_device(x.va.dlpack()), on_device(x.vc.dlpack())),
+               Error);
+  EXPECT_EQ(log().calls, calls);
+}
+
+TEST(Execute, TheCInterfaceHasStreams) {
+  Product x;
+  tg_matmul_options options = {};
+  options.struct_size = sizeof options;
+  options.cuda.stream = stream(0x90);
+  const DLTensor a = on_device(x.va.dlpack()), b = on_device(x.vb.dlpack()), c = on_device(x.vc.dlpack());
+  ASSERT_EQ(tg_matmul(TG_MAX_PLUS, &a, &b, &c, nullptr, &options), TG_OK) << tg_last_error();
+  EXPECT_EQ(log().stream, stream(0x90));
+}
+
+TEST(Execute, FactsOfTheLibrary) {
+  const CudaInfo info = cuda_info();
+  EXPECT_TRUE(info.built);
+  EXPECT_EQ(info.architectures, "fake");
+  EXPECT_EQ(info.problem, "");
+  ASSERT_EQ(info.devices.size(), 2u);
+  EXPECT_EQ(info.devices[1].minor, 1);
+  EXPECT_TRUE(info.devices[0].supported);
+  EXPECT_FALSE(info.devices[1].supported);
+}
+
+}  // namespace
+}  // namespace tropical::testing
