@@ -1,5 +1,5 @@
 # Each target is a script in scripts/; every one of them sets up what it needs first.
-.PHONY: help setup demo test lint format bench asan tsan clean
+.PHONY: help setup demo test lint format bench cuda asan tsan clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):  ## /\1\t/p' Makefile | expand -t 10
@@ -22,6 +22,9 @@ format:  ## format C++ and Python sources
 
 bench:  ## build and run the C++ benchmarks
 	scripts/bench.sh
+
+cuda:  ## compile the CUDA library (no GPU needed)
+	scripts/cuda.sh
 
 asan:  ## C++ tests under the address and undefined-behaviour sanitizers
 	scripts/sanitize.sh asan

@@ -5,6 +5,7 @@
 #   scripts/setup.sh dev      build + GoogleTest + python/requirements-dev.txt
 #   scripts/setup.sh bench    dev + Google Benchmark
 #   scripts/setup.sh lint     build + clang, clang-format, clang-tidy + python/requirements-dev.txt
+#   scripts/setup.sh cuda     build + nvcc from PyPI, where the system has none
 #   scripts/setup.sh sanitize build + GoogleTest + clang, its sanitizers and its OpenMP run-time
 source "$(dirname "$0")/common.sh"
 
@@ -18,6 +19,7 @@ case "$step" in
   bench) packages+=(libgtest-dev libbenchmark-dev) requirements=(python/requirements-dev.txt) ;;
   # clang-tidy reads the commands of a clang build, and omp.h from libomp-dev.
   lint) packages+=(clang clang-format clang-tidy libomp-dev) requirements=(python/requirements-dev.txt) ;;
+  cuda) have nvcc || requirements=(scripts/cuda-requirements.txt) ;;
   sanitize) packages+=(libgtest-dev clang libclang-rt-dev llvm libomp-dev) ;;
   *) echo "setup.sh: unknown step '$step'" >&2 && exit 2 ;;
 esac
