@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "array.h"
+#include "interrupt.h"
 #include "tropical_gemm/matmul.h"
 
 namespace tropical::python {
@@ -88,10 +89,8 @@ nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle out, nb::handle 
   const std::vector<int64_t> shape = matmul_shape(x.tensor(), y.tensor());
   const Output c(out, "out", shape, x.tensor().dtype, x);
   const Output arg(argmax, "argmax", shape, dlpack_dtype<int32_t>(), x);
-  {
-    nb::gil_scoped_release release;
-    matmul(s, x.tensor(), y.tensor(), *c.tensor(), arg.tensor(), options);
-  }
+  run_interruptible(work_on_cpu(x.tensor(), shape), options,
+                    [&](const MatmulOptions& o) { matmul(s, x.tensor(), y.tensor(), *c.tensor(), arg.tensor(), o); });
   return arg.tensor() ? nb::make_tuple(c.result(), arg.result()) : c.result();
 }
 
