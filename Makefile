@@ -7,7 +7,7 @@ help:  ## this list
 setup:  ## install what development needs: system packages, and Python packages into .venv
 	scripts/setup.sh dev
 
-demo:  ## build, install into .venv, and run the on handwritten digits
+demo:  ## build, install into .venv, and run the example on handwritten digits
 	scripts/demo.sh
 
 test:  ## build and run all C, C++ and Python tests

@@ -1,6 +1,7 @@
 // Names of semirings and element types, from the lists that define them.
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
 
 #include "tropical_gemm/matmul.h"
@@ -31,6 +32,16 @@ std::string fold(std::string_view name) {
 template <class F>
 void for_each_semiring(F&& f) {
   [&]<class... S>(TypeList<S...>) { (f.template operator()<S>(), ...); }(AllSemirings{});
+}
+
+// "uint8", "float32x4"; "DLPack type code 17, 8 bits" for a kind that has no name here.
+std::string described(const DLDataType& dtype) {
+  static constexpr const char* kKinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
+  const std::string bits = std::to_string(dtype.bits);
+  const std::string lanes = std::to_string(dtype.lanes);
+  if (dtype.code < std::size(kKinds)) return kKinds[dtype.code] + bits + (dtype.lanes == 1 ? "" : "x" + lanes);
+  return "DLPack type code " + std::to_string(dtype.code) + ", " + bits + " bits" +
+         (dtype.lanes == 1 ? "" : ", " + lanes + " lanes");
 }
 
 }  // namespace
@@ -73,10 +84,8 @@ DType dtype_of(const DLDataType& dtype, const char* argument) {
   std::string known;
   const auto list = [&]<class T>() { known += std::string(known.empty() ? "" : ", ") + TypeInfo<T>::kName; };
   [&]<class... T>(TypeList<T...>) { (list.template operator()<T>(), ...); }(AllTypes{});
-  static constexpr const char* kCodes[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
-  const std::string came = (dtype.code < 7 ? kCodes[dtype.code] : "code " + std::to_string(dtype.code) + " of ") +
-                           std::to_string(dtype.bits) + (dtype.lanes == 1 ? "" : "x" + std::to_string(dtype.lanes));
-  throw Error(ErrorCode::invalid_type, std::string(argument) + " has dtype " + came + ", expected one of " + known);
+  throw Error(ErrorCode::invalid_type,
+              std::string(argument) + " has dtype " + described(dtype) + ", expected one of " + known);
 }
 
 }  // namespace tropical

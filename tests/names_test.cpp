@@ -71,8 +71,9 @@ TEST(Names, UnknownDTypeSaysWhatCame) {
   const struct {
     DLDataType dtype;
     const char* came;
-  } cases[] = {{{kDLUInt, 8, 1}, "uint8"},         {{kDLUInt, 32, 1}, "uint32"},     {{kDLInt, 8, 1}, "int8"},
-               {{kDLComplex, 64, 1}, "complex64"}, {{kDLFloat, 32, 4}, "float32x4"}, {{17, 8, 1}, "code 17"}};
+  } cases[] = {{{kDLUInt, 8, 1}, "uint8"},       {{kDLUInt, 32, 1}, "uint32"},
+               {{kDLInt, 8, 1}, "int8"},         {{kDLComplex, 64, 1}, "complex64"},
+               {{kDLFloat, 32, 4}, "float32x4"}, {{17, 8, 1}, "DLPack type code 17, 8 bits"}};
   for (const auto& c : cases) {
     const std::string text = message_of([&] { dtype_of(c.dtype, "b"); }, ErrorCode::invalid_type);
     EXPECT_EQ(text.rfind("b has dtype", 0), 0u) << text;

@@ -13,6 +13,7 @@
 
 #include "array.h"
 #include "device_array.h"
+#include "interrupt.h"
 #include "tropical_gemm/matmul.h"
 
 namespace tropical::python {
@@ -104,10 +105,8 @@ nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle outputs, nb::han
   Output arg(outputs[1], "argmax", shape, dlpack_dtype<int32_t>(), x, on);
   Placement place(x, on);
   options.cuda = place.options();
-  {
-    nb::gil_scoped_release release;
-    matmul(s, x.tensor(), y.tensor(), *c.tensor(), arg.tensor(), options);
-  }
+  run_interruptible(work_on_cpu(x.tensor(), shape), options,
+                    [&](const MatmulOptions& o) { matmul(s, x.tensor(), y.tensor(), *c.tensor(), arg.tensor(), o); });
   x.keep_until_done(options.cuda.stream), y.keep_until_done(options.cuda.stream);
   c.keep_until_done(options.cuda.stream), arg.keep_until_done(options.cuda.stream);
   return arg.tensor() ? nb::make_tuple(c.result(), arg.result()) : c.result();

@@ -1,0 +1,60 @@
+// Ctrl-C, and Python's other signals, during a long product.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <vector>
+
+#include "tropical_gemm/matmul.h"
+
+namespace tropical::python {
+
+// Products of fewer candidates take about 0.1 s at most and are waited for.
+inline constexpr double kWatchedWork = 1LL << 32;
+inline constexpr std::chrono::milliseconds kBetweenLooks{50};
+
+// Candidates in a product of this shape; none in one that a GPU computes, for which the caller does not wait.
+inline double work_on_cpu(const DLTensor& a, const std::vector<int64_t>& shape) {
+  if (a.device.device_type != kDLCPU) return 0;
+  double work = static_cast<double>(a.shape[a.ndim - 1]);
+  for (const int64_t size : shape) work *= static_cast<double>(size);
+  return work;
+}
+
+// Python handles signals on its main thread only.
+inline bool on_main_thread() {
+  const nanobind::module_ threading = nanobind::module_::import_("threading");
+  return threading.attr("current_thread")().is(threading.attr("main_thread")());
+}
+
+// call(options) without the GIL. A long one runs on a thread of its own, while this one looks for signals: where a
+// handler raises, as Ctrl-C's does, the call is cancelled and the exception goes on. `call` must not touch Python.
+template <class Call>
+void run_interruptible(double work, MatmulOptions options, const Call& call) {
+  if (work < kWatchedWork || !on_main_thread()) {
+    const nanobind::gil_scoped_release release;
+    return call(options);
+  }
+  std::atomic<bool> cancel{false};
+  options.cancel = &cancel;
+  if (options.threads == 0) options.threads = build_info().max_threads;  // this thread's setting, not the new one's
+  std::future<void> product = std::async(std::launch::async, [&] { call(options); });
+  const auto done_within = [&](std::chrono::milliseconds time) {
+    const nanobind::gil_scoped_release release;
+    return product.wait_for(time) == std::future_status::ready;
+  };
+  while (!done_within(kBetweenLooks)) {
+    if (PyErr_CheckSignals() == 0) continue;
+    nanobind::python_error raised;
+    cancel = true;
+    while (!done_within(kBetweenLooks)) {
+    }
+    throw raised;
+  }
+  product.get();
+}
+
+}  // namespace tropical::python
