@@ -320,7 +320,8 @@ void backward(const char* name, int64_t n, Semiring semiring) {
   backend->matmul(&p, &queue, scratch.data, &status);
   check(status);
   p.argmax.data = nullptr;
-  const double values_time = seconds_of([&] { backend->matmul(&p, &queue, scratch.data, &status); }, false);
+  Memory values_scratch(backend->matmul_workspace(&p, 0, &status));
+  const double values_time = seconds_of([&] { backend->matmul(&p, &queue, values_scratch.data, &status); }, false);
   p.argmax.data = dg.data;
   BackwardParams q;
   q.semiring = semiring, q.dtype = p.dtype, q.m = q.n = q.k = n;

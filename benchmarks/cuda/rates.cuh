@@ -7,17 +7,6 @@ namespace tropical::cuda {
 
 inline constexpr int kRateResults = 32, kRateThreads = 256;
 
-// Makes a register's value unknown to the compiler, at no cost.
-template <class T>
-__device__ __forceinline__ void hide(T& x) {
-  if constexpr (sizeof(T) == 8)
-    asm volatile("" : "+d"(x));
-  else if constexpr (std::is_same_v<T, float>)
-    asm volatile("" : "+f"(x));
-  else
-    asm volatile("" : "+r"(x));
-}
-
 // Each result takes two steps a round, from operands of its own and two that all share.
 template <class Core, Mode kMode>
 __global__ void __launch_bounds__(kRateThreads)
@@ -27,7 +16,11 @@ __global__ void __launch_bounds__(kRateThreads)
 #pragma unroll
   for (int i = 0; i < kRateResults; ++i) y[i] = data[threadIdx.x + i], best[i] = Core::worst();
   for (int r = 0; r < rounds; ++r) {
-    hide(x0), hide(x1);
+    // Operands that change, lest a compiler keeps the candidates from one round to the next.
+    if constexpr (std::is_floating_point_v<T>)
+      x0 += a0, x1 += a1;
+    else
+      x0 ^= r, x1 ^= r;
 #pragma unroll
     for (int i = 0; i < kRateResults; ++i) Core::template step<kMode>(x0, y[i], x1, y[(i + 1) % kRateResults], best[i]);
   }

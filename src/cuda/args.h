@@ -11,7 +11,7 @@ struct Batch {
   int ndim = 0;
   int64_t count = 1;
   int64_t size[kDims];
-  int64_t stride[kOperands][kDims];
+  int64_t stride[kDims][kOperands];  // those of one axis together, since parameters are fetched by the line
 
   // Element offsets of member `index` in each operand.
   TROPICAL_HD void offsets(int64_t index, int64_t (&offset)[kOperands]) const {
@@ -22,7 +22,7 @@ struct Batch {
         i = index % size[d];
         index /= size[d];
       }
-      for (int o = 0; o < kOperands; ++o) offset[o] += i * stride[o][d];
+      for (int o = 0; o < kOperands; ++o) offset[o] += i * stride[d][o];
     }
   }
 };
@@ -36,10 +36,10 @@ Batch<kOperands> collapse(const BatchShape& shape, const Operand* const (&operan
     if (shape.size[d] == 1) continue;
     bool joins = b.ndim > 0;
     for (int o = 0; o < kOperands && joins; ++o)
-      joins = b.stride[o][b.ndim - 1] == operands[o]->batch[d] * shape.size[d];
+      joins = b.stride[b.ndim - 1][o] == operands[o]->batch[d] * shape.size[d];
     if (!joins) b.size[b.ndim++] = 1;
     b.size[b.ndim - 1] *= shape.size[d];
-    for (int o = 0; o < kOperands; ++o) b.stride[o][b.ndim - 1] = operands[o]->batch[d];
+    for (int o = 0; o < kOperands; ++o) b.stride[b.ndim - 1][o] = operands[o]->batch[d];
   }
   return b;
 }
@@ -69,7 +69,7 @@ inline SlimArgs slim(const ProductArgs& p) {
   q.batch.count = p.batch.count;
   for (int d = 0; d < p.batch.ndim; ++d) {
     q.batch.size[d] = p.batch.size[d];
-    for (int o = 0; o < 4; ++o) q.batch.stride[o][d] = p.batch.stride[o][d];
+    for (int o = 0; o < 4; ++o) q.batch.stride[d][o] = p.batch.stride[d][o];
   }
   return q;
 }

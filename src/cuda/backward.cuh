@@ -70,6 +70,42 @@ __device__ inline W share(W g, W own, W opposite) {
   }
 }
 
+// Adds 32 values at a time to their bins (-1: none). Lanes that meet in one bin are added up first, in a tree that
+// depends on nothing but the bins; kCount such sets go side by side, then into the bins one after the other.
+template <int kCount, class W>
+__device__ __forceinline__ void add_to_bins(W* sums, const int (&bin)[kCount], W (&value)[kCount], int lane) {
+  unsigned later[kCount];  // lanes of the same bin still to be taken in
+  int rank[kCount];
+  bool first[kCount];
+#pragma unroll
+  for (int u = 0; u < kCount; ++u) {
+    const unsigned same = __match_any_sync(~0u, bin[u] < 0 ? -1 - lane : bin[u]);
+    rank[u] = __popc(same & ((1u << lane) - 1));
+    first[u] = rank[u] == 0 && bin[u] >= 0;
+    later[u] = same & (~0u << lane << 1);
+  }
+  for (;;) {
+    unsigned any = 0;
+#pragma unroll
+    for (int u = 0; u < kCount; ++u) any |= later[u];
+    if (!__any_sync(~0u, any != 0)) break;
+#pragma unroll
+    for (int u = 0; u < kCount; ++u) {
+      const int next = __ffs(static_cast<int>(later[u]));
+      const W x = __shfl_sync(~0u, value[u], next ? next - 1 : lane);
+      if (next) value[u] += x;
+      // Every second lane of a bin has been taken in by the one before it.
+      later[u] &= __ballot_sync(~0u, (rank[u] & 1) == 0);
+      rank[u] >>= 1;
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < kCount; ++u) {
+    if (first[u]) sums[bin[u]] += value[u];
+    __syncwarp();
+  }
+}
+
 template <GradientRule kRule, class In, bool kOwnIsA>
 __global__ void __launch_bounds__(256) gradient_sums(const __grid_constant__ SideArgs p) {
   using W = wide_t<In>;
@@ -129,17 +165,7 @@ __global__ void __launch_bounds__(256) gradient_sums(const __grid_constant__ Sid
           if (at < end) p.summed.offsets(++member, summed);
         }
       }
-#pragma unroll
-      for (int u = 0; u < kAhead; ++u) {
-        // Lanes that meet in one bin add one after the other, the lowest lane first.
-        const unsigned same = __match_any_sync(~0u, bin[u] < 0 ? -1 - lane : bin[u]);
-        const int rank = __popc(same & ((1u << lane) - 1));
-        for (int turn = 0;; ++turn) {
-          if (bin[u] >= 0 && rank == turn) sums[bin[u]] += value[u];
-          __syncwarp();
-          if (!__any_sync(~0u, bin[u] >= 0 && rank > turn)) break;
-        }
-      }
+      add_to_bins<kAhead>(sums, bin, value, lane);
     }
 
     __syncthreads();

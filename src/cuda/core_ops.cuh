@@ -53,7 +53,7 @@ struct FloatCore {
   using T = float;
   using Q = float;
   static constexpr int kSteps = 1;  // elements of k in a T
-  static constexpr bool kModes = kModes_ && is_plus_v<S>;
+  static constexpr bool kModes = kModes_ && makes_new_values_v<S>;
   static constexpr bool kFlagged = false;
 
   __device__ static T worst() { return MaxPlus::worst<float>(); }

@@ -66,20 +66,40 @@ __device__ __forceinline__ void store_found(const SlimArgs& p, const M& loop, co
 // Values and indices at once, from operands that are all in shared memory.
 template <class Core, class M>
 __device__ __forceinline__ void store_indices(const SlimArgs& p, const M& loop, int64_t c_offset, int64_t argmax_offset,
-                                              int row0, int col0) {
+                                              int row0, int col0, bool vectors) {
   using S = typename Core::S;
+  using Out = Output<S, float, float>;
+  auto* c = static_cast<float*>(p.c) + c_offset;
+  int32_t* argmax = p.argmax + argmax_offset;
 #pragma unroll
   for (int i = 0; i < M::kRows; ++i) {
     const int row = row0 + loop.row(i);
     if (row >= p.m) continue;
+    if constexpr (!M::StagesB::kAlongK) {
+      if (vectors) {
+#pragma unroll
+        for (int j = 0; j < M::kCols; j += 4) {
+          const int col = col0 + loop.col(j);
+          if (col >= p.n) continue;
+          Vector<float, 4> v;
+          Vector<int32_t, 4> ids;
+#pragma unroll
+          for (int u = 0; u < 4; ++u)
+            Out::template finish<true>(Core::result(loop.best[i][j + u]), S::template zero<float>(),
+                                       loop.first_match(i, j + u), &v.x[u], &ids.x[u], false, p.argmax_offset);
+          *reinterpret_cast<Vector<float, 4>*>(c + row * p.c_row + col) = v;
+          *reinterpret_cast<Vector<int32_t, 4>*>(argmax + row * p.argmax_row + col) = ids;
+        }
+        continue;
+      }
+    }
 #pragma unroll
     for (int j = 0; j < M::kCols; ++j) {
       const int col = col0 + loop.col(j);
       if (col >= p.n) continue;
-      Output<S, float, float>::template finish<true>(
-          Core::result(loop.best[i][j]), S::template zero<float>(), loop.first_match(i, j),
-          static_cast<float*>(p.c) + c_offset + row * p.c_row + col * p.c_col,
-          p.argmax + argmax_offset + row * p.argmax_row + col * p.argmax_col, p.accumulate, p.argmax_offset);
+      Out::template finish<true>(Core::result(loop.best[i][j]), S::template zero<float>(), loop.first_match(i, j),
+                                 c + row * p.c_row + col * p.c_col, argmax + row * p.argmax_row + col * p.argmax_col,
+                                 p.accumulate, p.argmax_offset);
     }
   }
 }

@@ -14,7 +14,7 @@ struct FastArgs {
   int k;                 // slots
   Found found;
   const int* facts;
-  bool vectors;  // rows of C may be written in vectors
+  bool vectors;  // rows of C (and argmax) may be written in vectors
 };
 
 // Tiles are taken in bands of rows, so that the blocks that run together share operands in L2.
@@ -34,13 +34,10 @@ __device__ inline TilePlace place_of(const SlimArgs& p, unsigned block) {
           static_cast<int>(in_band / rows * Tile::kN)};
 }
 
-// What becomes of argmax: not wanted; chunk ids for the recovery pass; indices at once, K being small.
-enum class Track { values, chunks, indices };
-
 template <class Core, class Tile, Contiguous kA, Contiguous kB, Track kTrack>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) fast_product(const __grid_constant__ FastArgs q) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  using Loop = Mainloop<Core, Tile, kA, kB, kTrack != Track::values>;
+  using Loop = Mainloop<Core, Tile, kA, kB, kTrack>;
   using T = typename Core::T;
   extern __shared__ __align__(16) unsigned char shared[];
   if (is_flagged<Core>(q.facts)) return;
@@ -61,7 +58,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) fast_product(co
   loop.run();
   if (loop.group() > 0) return;
   if constexpr (kTrack == Track::indices)
-    store_indices<Core>(p, loop, offset[2], offset[3], place.row, place.col);
+    store_indices<Core>(p, loop, offset[2], offset[3], place.row, place.col, q.vectors);
   else if constexpr (kTrack == Track::chunks)
     store_found<Core>(p, loop, q.found, place.member, place.row, place.col);
   else

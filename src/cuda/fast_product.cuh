@@ -1,6 +1,7 @@
 // From params to launches of the fast kernels: which tile, which operands are copied, what follows.
 #pragma once
 #include "fast.cuh"
+#include "generic.cuh"
 #include "heuristics.h"
 #include "launch.cuh"
 #include "small.cuh"
@@ -19,7 +20,7 @@ struct Side {
     if (reinterpret_cast<uintptr_t>(data) % 16 != 0 || size % vector != 0 || bytes * vector != 16) return false;
     if (other % vector != 0) return false;
     for (int d = 0; d < batch.ndim; ++d)
-      if (batch.stride[operand][d] % vector != 0) return false;
+      if (batch.stride[d][operand] % vector != 0) return false;
     return true;
   }
   bool lines_contiguous(const Batch<4, kSlimDims>& batch, int vector, int bytes) const {
@@ -34,7 +35,7 @@ template <class S, class In, bool kArgmax>
 class FastProduct {
   using Core = typename CoreFor<S, In>::type;
   static constexpr bool kExists = [] {
-    if constexpr (std::is_void_v<Core>)
+    if constexpr (std::is_void_v<Core> || (kFewInstances && !std::is_same_v<S, MaxPlus>))
       return false;
     else
       return !kArgmax || (is_plus_v<S> && std::is_same_v<In, float>);
@@ -45,13 +46,69 @@ class FastProduct {
   // Returns whether it took the product. With `facts` set the generic kernel has to follow, for data that the fast one
   // leaves alone.
   static bool run(const ProductArgs& args, Call& call, const int*& facts) {
-    if constexpr (kExists)
+    if constexpr (kExists) {
+      if constexpr (kPlusFloat) {
+        if (split(args, call)) return true;
+      }
       return args.batch.ndim <= kSlimDims && Plan(slim(args), call).run(facts);
-    else
+    } else {
       return false;
+    }
   }
 
  private:
+  // Few outputs and a long K: the parts of K become members of a batch. The last part overlaps the one before it,
+  // which changes nothing, as the earlier index wins.
+  static bool split(const ProductArgs& p, Call& call) {
+    const int64_t multiprocessors = call.target.facts->multiprocessors;
+    const int64_t tiles = ceil_div(p.m, 64) * ceil_div(p.n, 64) * p.batch.count;
+    if (call.target.facts->compute < 80 || p.k < 1024 || 2 * tiles > multiprocessors || std::min(p.m, p.n) < 8 ||
+        p.batch.ndim >= kSlimDims)
+      return false;
+    const int64_t wanted = std::min(4 * multiprocessors / tiles, p.k / 256);
+    const int64_t part = ceil_div(ceil_div(p.k, wanted), 64) * 64, whole = p.k / part;
+    if (whole < 2 || part * whole > p.k) return false;
+    const int64_t outputs = p.batch.count * p.m * p.n;
+    Partial<float> partial;
+    partial.splits = ceil_div(p.k, part);
+    partial.index_step = part, partial.index_last = p.k - part;
+    partial.values = call.scratch.template take<float>(partial.splits * outputs);
+    if (kArgmax) partial.index = call.scratch.template take<int32_t>(partial.splits * outputs);
+
+    ProductArgs q = p;
+    q.c = partial.values, q.argmax = partial.index;
+    q.k = part;
+    q.c_row = q.argmax_row = p.n, q.c_col = q.argmax_col = 1;
+    q.accumulate = false, q.argmax_offset = 0;
+    int64_t step = p.m * p.n;
+    for (int d = p.batch.ndim - 1; d >= 0; --d) {
+      q.batch.stride[d][2] = q.batch.stride[d][3] = step;
+      step *= p.batch.size[d];
+    }
+    ProductArgs all = q;  // the whole parts, along a first axis of the batch
+    all.batch.ndim = p.batch.ndim + 1;
+    all.batch.count = whole * p.batch.count;
+    for (int d = 0; d < p.batch.ndim; ++d) {
+      all.batch.size[d + 1] = q.batch.size[d];
+      for (int o = 0; o < 4; ++o) all.batch.stride[d + 1][o] = q.batch.stride[d][o];
+    }
+    all.batch.size[0] = whole;
+    all.batch.stride[0][0] = part * p.a_col, all.batch.stride[0][1] = part * p.b_row;
+    all.batch.stride[0][2] = all.batch.stride[0][3] = outputs;
+    const int* facts = nullptr;
+    if (!Plan(slim(all), call).run(facts)) return false;
+    if (partial.splits > whole) {
+      q.a = static_cast<const float*>(p.a) + partial.index_last * p.a_col;
+      q.b = static_cast<const float*>(p.b) + partial.index_last * p.b_row;
+      q.c = partial.values + whole * outputs;
+      if (kArgmax) q.argmax = partial.index + whole * outputs;
+      Plan(slim(q), call).run(facts);
+    }
+    launch<&merge_splits<Generic<S, In, kArgmax>, kArgmax>>(call.target, ceil_div(outputs, 32), 256, 0, p, partial,
+                                                            nullptr);
+    return true;
+  }
+
   struct Plan {
     Plan(const SlimArgs& args, Call& c) : original(args), call(c) { q.p = args; }
 
@@ -72,7 +129,7 @@ class FastProduct {
       const TileName tile = choose(a_lines || a_k, b_lines || b_k, a_lines, b_lines);
       if (tile == TileName::none) return false;
       // The two largest take only contiguous lines.
-      if (tile == TileName::huge || tile == TileName::large || !kPlusFloat) a_k = b_k = false;
+      if (tile == TileName::huge || tile == TileName::large || !kPlusFloat || kFewInstances) a_k = b_k = false;
       int* flags = nullptr;
       if constexpr (Core::kFlagged) {
         flags = call.scratch.template take<int>(2);
@@ -82,8 +139,9 @@ class FastProduct {
       place(a, a_lines, a_k, flags, q.a, q.a_pitch, q.a_lines);
       place(b, b_lines, b_k, flags ? flags + 1 : nullptr, q.b, q.b_pitch, q.b_lines);
       q.facts = flags;
-      q.vectors = !p.accumulate && p.c_col == 1 && vectors_fit(kVector);
-      if (kArgmax && tile != TileName::batch) {
+      q.vectors = !p.accumulate && p.c_col == 1 && vectors_fit(p.c, p.c_row, 2, sizeof(In)) &&
+                  (!kArgmax || (p.argmax_col == 1 && vectors_fit(p.argmax, p.argmax_row, 3, sizeof(int32_t))));
+      if (kArgmax && !keeps_k(tile)) {
         const int64_t count = p.batch.count * p.m * p.n;
         q.found.values = call.scratch.template take<float>(count);
         q.found.ids = call.scratch.template take<uint16_t>(count);
@@ -148,38 +206,46 @@ class FastProduct {
       if (std::min(p.m, p.n) < 8 || p.k < 8) return best;
       for (const TileCost& cost : kTileCosts) {
         if (!exists(cost.name)) continue;
-        if (kArgmax && (p.k / 16 >= 0xffff || (cost.name == TileName::batch && p.k > kMostSharedK))) continue;
+        if (kArgmax && (p.k / 16 >= 0xffff || (keeps_k(cost.name) && p.k > most_kept_k(cost.name)))) continue;
         double clocks =
             tile_clocks(cost, p.m, p.n, p.k / Core::kSteps, p.batch.count, call.target.facts->multiprocessors);
         if (!(cost.packed ? a_lines : a_direct)) clocks += pack_clocks(static_cast<double>(p.m) * p.k * members(0));
         if (!(cost.packed ? b_lines : b_direct)) clocks += pack_clocks(static_cast<double>(p.n) * p.k * members(1));
+        // Chunk ids take a pass of their own, which reads a copy of one operand at least.
+        if (kArgmax && !keeps_k(cost.name))
+          clocks += 9000 + .03 * static_cast<double>(p.m) * p.n * p.batch.count +
+                    (a_lines ? pack_clocks(static_cast<double>(p.m) * p.k * members(0)) : 0) +
+                    (b_lines ? pack_clocks(static_cast<double>(p.n) * p.k * members(1)) : 0);
         if (best == TileName::none || clocks < least) best = cost.name, least = clocks;
       }
       return best;
     }
-    static constexpr int kMostSharedK = TileArgBatch::kStages * TileArgBatch::kK;
+    // Tiles that keep all of K in shared memory to find indices there.
+    static constexpr bool keeps_k(TileName name) { return name == TileName::batch || name == TileName::tiny; }
+    static constexpr int most_kept_k(TileName name) {
+      return name == TileName::batch ? TileArgBatch::kStages * TileArgBatch::kK
+                                     : TileArgTiny::kStages * TileArgTiny::kK;
+    }
     static constexpr bool exists(TileName name) {
-      if (kPlusFloat)
-        return !kArgmax || name == TileName::large || name == TileName::medium || name == TileName::small ||
-               name == TileName::batch;
+      if (kPlusFloat) return !(kArgmax && (name == TileName::huge || name == TileName::square));
       if (std::is_same_v<In, double>) return name == TileName::large;
-      return name == TileName::large || name == TileName::medium ||
-             (std::is_same_v<In, float> && name == TileName::huge);
+      return name == TileName::huge || name == TileName::large || name == TileName::medium;
     }
 
     double members(int operand) const {
       double count = 1;
       for (int d = 0; d < q.p.batch.ndim; ++d)
-        if (q.p.batch.stride[operand][d] != 0) count *= static_cast<double>(q.p.batch.size[d]);
+        if (q.p.batch.stride[d][operand] != 0) count *= static_cast<double>(q.p.batch.size[d]);
       return count;
     }
 
-    bool vectors_fit(int vector) const {
+    bool vectors_fit(const void* data, int64_t row, int operand, size_t bytes) const {
+      constexpr int64_t kVector = 16 / sizeof(typename Core::T);
       const SlimArgs& p = q.p;
-      if (reinterpret_cast<uintptr_t>(p.c) % (vector * sizeof(In)) != 0 || p.n % vector != 0 || p.c_row % vector != 0)
+      if (reinterpret_cast<uintptr_t>(data) % (kVector * bytes) != 0 || p.n % kVector != 0 || row % kVector != 0)
         return false;
       for (int d = 0; d < p.batch.ndim; ++d)
-        if (p.batch.stride[2][d] % vector != 0) return false;
+        if (p.batch.stride[d][operand] % kVector != 0) return false;
       return true;
     }
 
@@ -211,11 +277,11 @@ class FastProduct {
       args.facts = facts;
       args.batch.count = 1;
       for (int d = p.batch.ndim - 1; d >= 0; --d) {
-        int64_t& stride = p.batch.stride[side.operand][d];
+        int64_t& stride = p.batch.stride[d][side.operand];
         if (stride == 0) continue;
         const int at = args.batch.ndim++;
         args.batch.size[at] = p.batch.size[d];
-        args.batch.stride[0][at] = original.batch.stride[side.operand][d];
+        args.batch.stride[at][0] = original.batch.stride[d][side.operand];
         stride = args.batch.count * args.member_pitch;
         args.batch.count *= p.batch.size[d];
       }
@@ -240,6 +306,7 @@ class FastProduct {
           if (tile == TileName::medium) with_layouts<Core, TileArgMedium>(a_k, b_k);
           if (tile == TileName::small) with_layouts<Steady, TileArgSmall>(a_k, b_k);
           if (tile == TileName::batch) with_layouts<Steady, TileArgBatch, Track::indices>(a_k, b_k);
+          if (tile == TileName::tiny) with_layouts<Steady, TileArgTiny, Track::indices>(a_k, b_k);
         } else {
           if (tile == TileName::huge) enqueue<Core, TileHuge, kLines, kLines>();
           if (tile == TileName::large) enqueue<Core, TileLarge, kLines, kLines>();
@@ -247,6 +314,7 @@ class FastProduct {
           if (tile == TileName::small) with_layouts<Steady, TileSmall>(a_k, b_k);
           if (tile == TileName::tiny) with_layouts<Steady, TileTiny>(a_k, b_k);
           if (tile == TileName::batch) with_layouts<Steady, TileBatch>(a_k, b_k);
+          if (tile == TileName::square) with_layouts<Steady, TileSquare>(a_k, b_k);
         }
       } else if constexpr (std::is_same_v<In, double>) {
         enqueue<Core, TileDouble, kLines, kLines>();
@@ -258,8 +326,10 @@ class FastProduct {
     }
 
     template <class C, class Tile, Track kTrack = kArgmax ? Track::chunks : Track::values>
-    void with_layouts(bool a_k, bool b_k) {
-      if (a_k && b_k)
+    void with_layouts([[maybe_unused]] bool a_k, [[maybe_unused]] bool b_k) {
+      if constexpr (kFewInstances)
+        enqueue<C, Tile, Contiguous::lines, Contiguous::lines, kTrack>();
+      else if (a_k && b_k)
         enqueue<C, Tile, Contiguous::k, Contiguous::k, kTrack>();
       else if (a_k)
         enqueue<C, Tile, Contiguous::k, Contiguous::lines, kTrack>();
@@ -272,7 +342,7 @@ class FastProduct {
     template <class C, class Tile, Contiguous kA, Contiguous kB, Track kTrack = kArgmax ? Track::chunks : Track::values>
     void enqueue() {
       const SlimArgs& p = q.p;
-      using Loop = Mainloop<C, Tile, kA, kB, kArgmax>;
+      using Loop = Mainloop<C, Tile, kA, kB, kTrack>;
       launch<&fast_product<C, Tile, kA, kB, kTrack>>(call.target,
                                                      ceil_div(p.m, Tile::kM) * ceil_div(p.n, Tile::kN) * p.batch.count,
                                                      Tile::kThreads, Loop::shared_bytes(q.k), q);

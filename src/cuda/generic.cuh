@@ -77,6 +77,8 @@ struct Partial {
   T* values = nullptr;  // [split][member][i][j]
   int32_t* index = nullptr;
   int64_t splits = 1;
+  // What is added to the index of split s: min(s * index_step, index_last).
+  int64_t index_step = 0, index_last = 0;
 };
 
 // With `facts` of the operands it runs only where they keep the fast kernel of the same call from running.
@@ -168,31 +170,56 @@ __global__ void __launch_bounds__(Tile::kThreads)
   }
 }
 
-// The best of the splits, the earlier one on a tie.
+// The best of the splits, the earlier one on a tie. Eight warps share 32 outputs.
 template <class L, bool kArgmax>
 __global__ void __launch_bounds__(256)
     merge_splits(const __grid_constant__ ProductArgs p, const __grid_constant__ Partial<typename L::T> partial,
                  const int* facts) {
   using E = Elements<L, kArgmax>;
   using In = typename E::In;
+  using T = typename E::T;
   if (facts && !is_flagged<typename CoreFor<typename L::S, typename L::In>::type>(facts)) return;
+  __shared__ T values[8][32];
+  __shared__ int32_t indices[8][32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t count = p.batch.count * p.m * p.n;
-  for (int64_t at = blockIdx.x * int64_t{256} + threadIdx.x; at < count; at += gridDim.x * int64_t{256}) {
-    typename E::T best = partial.values[at];
-    int32_t index = kArgmax ? partial.index[at] : 0;
-    for (int64_t s = 1; s < partial.splits; ++s) {
-      const typename E::T x = partial.values[s * count + at];
-      if (!E::selects(x, best)) continue;
-      best = x;
-      if constexpr (kArgmax) index = partial.index[s * count + at];
+  const auto index_of = [&](int64_t s, int64_t at) {
+    return kArgmax
+               ? partial.index[s * count + at] + static_cast<int32_t>(min(s * partial.index_step, partial.index_last))
+               : 0;
+  };
+  for (int64_t first = blockIdx.x * int64_t{32}; first < count; first += gridDim.x * int64_t{32}) {
+    const int64_t at = min(first + lane, count - 1);
+    const int64_t begin = partial.splits * warp / 8, end = partial.splits * (warp + 1) / 8;
+    T best = E::worst();
+    int32_t index = 0;
+    if (begin < end) best = partial.values[begin * count + at], index = index_of(begin, at);
+#pragma unroll 4
+    for (int64_t s = begin + 1; s < end; ++s) {
+      const T x = partial.values[s * count + at];
+      const int32_t x_index = index_of(s, at);
+      if (E::selects(x, best)) best = x, index = x_index;
     }
-    const int64_t col = at % p.n, row = at / p.n % p.m;
-    int64_t offset[4];
-    p.batch.offsets(at / p.n / p.m, offset);
-    Output<typename E::S, In, typename E::Q>::template finish<kArgmax>(
-        E::result(best), E::zero(), index, static_cast<Stored<In>*>(p.c) + offset[2] + row * p.c_row + col * p.c_col,
-        kArgmax ? p.argmax + offset[3] + row * p.argmax_row + col * p.argmax_col : nullptr, p.accumulate,
-        p.argmax_offset);
+    values[warp][lane] = best;
+    indices[warp][lane] = index;
+    __syncthreads();
+    if (warp == 0 && first + lane < count) {
+      bool any = begin < end;
+      for (int w = 1; w < 8; ++w) {
+        if (partial.splits * w / 8 == partial.splits * (w + 1) / 8) continue;
+        if (any && !E::selects(values[w][lane], best)) continue;
+        best = values[w][lane], index = indices[w][lane];
+        any = true;
+      }
+      const int64_t col = at % p.n, row = at / p.n % p.m;
+      int64_t offset[4];
+      p.batch.offsets(at / p.n / p.m, offset);
+      Output<typename E::S, In, typename E::Q>::template finish<kArgmax>(
+          E::result(best), E::zero(), index, static_cast<Stored<In>*>(p.c) + offset[2] + row * p.c_row + col * p.c_col,
+          kArgmax ? p.argmax + offset[3] + row * p.argmax_row + col * p.argmax_col : nullptr, p.accumulate,
+          p.argmax_offset);
+    }
+    __syncthreads();
   }
 }
 

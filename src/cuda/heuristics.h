@@ -30,7 +30,7 @@ inline int64_t split_count(int64_t tiles, int64_t k, const DeviceFacts& device) 
 }
 
 // Times of the fast tiles relative to each other, from measured shares of the peak rate.
-enum class TileName { none, huge, large, medium, small, tiny, batch };
+enum class TileName { none, huge, large, square, medium, small, batch, tiny };
 struct TileCost {
   TileName name;
   int m, n;
@@ -39,9 +39,10 @@ struct TileCost {
   bool packed;        // takes only operands whose lines are contiguous
 };
 inline constexpr TileCost kTileCosts[] = {
-    {TileName::huge, 256, 128, 1, .92, .92, true},   {TileName::large, 128, 128, 2, .90, .60, true},
-    {TileName::medium, 64, 128, 1, .84, .84, false}, {TileName::batch, 64, 64, 4, .72, .25, false},
-    {TileName::small, 32, 64, 2, .70, .60, false},   {TileName::tiny, 32, 32, 4, .55, .30, false}};
+    {TileName::huge, 256, 128, 1, .92, .92, true},    {TileName::large, 128, 128, 2, .90, .60, true},
+    {TileName::square, 128, 128, 2, .75, .50, false}, {TileName::medium, 64, 128, 1, .84, .84, false},
+    {TileName::batch, 64, 64, 4, .72, .25, false},    {TileName::small, 32, 64, 2, .70, .55, false},
+    {TileName::tiny, 16, 32, 3, .45, .25, false}};
 
 // In clock cycles of a multiprocessor, for one word per element.
 inline double tile_clocks(const TileCost& t, int64_t m, int64_t n, int64_t k, int64_t members, int multiprocessors) {

@@ -90,8 +90,16 @@ struct Stages {
         }
     }
   }
-  __device__ static T at(const T* stage, int line, int k) {
-    return kAlongK ? stage[line * kPitch + k] : stage[k * kPitch + line];
+  // Slots k to k + 3 of one line; k is a multiple of 4.
+  __device__ __forceinline__ static void four(const T* stage, int line, int k, T (&x)[4]) {
+    if constexpr (kAlongK) {
+      const auto v = *reinterpret_cast<const Vector<T, 4>*>(stage + line * kPitch + k);
+#pragma unroll
+      for (int u = 0; u < 4; ++u) x[u] = v.x[u];
+    } else {
+#pragma unroll
+      for (int u = 0; u < 4; ++u) x[u] = stage[(k + u) * kPitch + line];
+    }
   }
   // The line of register i.
   template <int kStep>
@@ -110,8 +118,12 @@ struct LoopArgs {
   int k;
 };
 
-// kArgmax: ids of chunks of k, two in a register, that a recovery pass turns into indices.
-template <class Core, class Tile, Contiguous kA, Contiguous kB, bool kArgmax>
+// What becomes of argmax: not wanted; chunk ids for the recovery pass; indices at once, from operands that have stayed
+// in shared memory.
+enum class Track { values, chunks, indices };
+
+// With argmax: ids of chunks of k, two in a register, from which indices are recovered.
+template <class Core, class Tile, Contiguous kA, Contiguous kB, Track kTrack>
 class Mainloop {
  public:
   using T = typename Core::T;
@@ -119,13 +131,14 @@ class Mainloop {
   using StagesA = Stages<T, Tile, Tile::kM, kA, kWrapVector>;
   using StagesB = Stages<T, Tile, Tile::kN, kB, kWrapVector>;
   static constexpr int kRows = Tile::kRows, kCols = Tile::kCols;
+  static constexpr bool kArgmax = kTrack != Track::values, kKeeps = kTrack == Track::indices;
   static constexpr int kMergeBytes =
       Tile::kGroups / 2 * Tile::kM * Tile::kN * static_cast<int>(sizeof(T) + (kArgmax ? 2 : 0));
   // Shared memory for `slots` of k.
   static size_t shared_bytes(int slots) {
     const int stages = std::min((slots + Tile::kK - 1) / Tile::kK, Tile::kStages);
-    return static_cast<size_t>(
-        std::max(stages * (StagesA::kSize + StagesB::kSize) * static_cast<int>(sizeof(T)), kMergeBytes));
+    const int operands = stages * (StagesA::kSize + StagesB::kSize) * static_cast<int>(sizeof(T));
+    return static_cast<size_t>(kKeeps ? operands + kMergeBytes : std::max(operands, kMergeBytes));
   }
 
   T best[kRows][kCols];
@@ -156,10 +169,16 @@ class Mainloop {
     const T* b = b_ + k0 / Tile::kK * StagesB::kSize;
     int found = 0;
 #pragma unroll
-    for (int u = Tile::kChunk - 1; u >= 0; --u) {
-      const int k = k0 % Tile::kK + u;
-      const T t = Core::candidate(StagesA::at(a, row(i), k), StagesB::at(b, col(j), k));
-      if ((t == best[i][j] || t != t) && k0 + u < args_.k) found = u;
+    for (int u0 = Tile::kChunk - 4; u0 >= 0; u0 -= 4) {
+      const int k = k0 % Tile::kK + u0;
+      T x[4], y[4];
+      StagesA::four(a, row(i), k, x);
+      StagesB::four(b, col(j), k, y);
+#pragma unroll
+      for (int u = 3; u >= 0; --u) {
+        const T t = Core::candidate(x[u], y[u]);
+        if ((t == best[i][j] || t != t) && k0 + u0 + u < args_.k) found = u0 + u;
+      }
     }
     return k0 + found;
   }
@@ -309,7 +328,7 @@ class Mainloop {
   // The groups' results become those of group 0.
   __device__ __forceinline__ void merge_groups() {
     if constexpr (Tile::kGroups > 1) {
-      T* values = a_;
+      T* values = kKeeps ? b_ + stages_ * StagesB::kSize : a_;
       auto* saved_ids = reinterpret_cast<uint32_t*>(values + Tile::kGroups / 2 * Tile::kM * Tile::kN);
       const int place = static_cast<int>(threadIdx.x) % Tile::kGroupThreads;
       wait_copies<0>();

@@ -39,16 +39,37 @@ void generic(const ProductArgs& args, Call& call, const int* facts) {
   launch<&generic_product<L, kArgmax, Tile>>(call.target, tiles * partial.splits, Tile::kThreads, 0, args, partial,
                                              facts);
   if (partial.splits > 1)
-    launch<&merge_splits<L, kArgmax>>(call.target, ceil_div(args.batch.count * args.m * args.n, 256), 256, 0, args,
+    launch<&merge_splits<L, kArgmax>>(call.target, ceil_div(args.batch.count * args.m * args.n, 32), 256, 0, args,
                                       partial, facts);
 }
 
 template <class S, class In, bool kArgmax>
-void product_as(const MatmulParams& p, Call& call) {
-  const ProductArgs args = product_args(p);
+void fast_or_generic(const ProductArgs& args, Call& call) {
   const int* facts = nullptr;
   if (FastProduct<S, In, kArgmax>::run(args, call, facts) && !facts) return;
   generic<S, In, kArgmax>(args, call, facts);
+}
+
+template <class S, class In, bool kArgmax>
+void product_as(const MatmulParams& p, Call& call) {
+  ProductArgs args = product_args(p);
+  // A few rows or columns beyond whole tiles would cost tiles, and a wave of blocks more, of their own.
+  constexpr int64_t kTile = 128, kFew = 8, kLarge = 1024;
+  const bool worth = args.batch.count == 1 && std::min({args.m, args.n, args.k}) >= kLarge;
+  const int64_t rows = worth && args.m % kTile <= kFew ? args.m % kTile : 0;
+  const int64_t cols = worth && args.n % kTile <= kFew ? args.n % kTile : 0;
+  const auto part = [&](int64_t i, int64_t m, int64_t j, int64_t n) {
+    ProductArgs q = args;
+    q.m = m, q.n = n;
+    q.a = static_cast<const Stored<In>*>(args.a) + i * args.a_row;
+    q.b = static_cast<const Stored<In>*>(args.b) + j * args.b_col;
+    q.c = static_cast<Stored<In>*>(args.c) + i * args.c_row + j * args.c_col;
+    if (kArgmax) q.argmax = args.argmax + i * args.argmax_row + j * args.argmax_col;
+    fast_or_generic<S, In, kArgmax>(q, call);
+  };
+  part(0, args.m - rows, 0, args.n - cols);
+  if (rows) part(args.m - rows, rows, 0, args.n);
+  if (cols) part(0, args.m - rows, args.n - cols, cols);
 }
 
 template <class S, class In>

@@ -3,6 +3,13 @@
 
 namespace tropical::cuda {
 
+// Builds that only have to compile and be right leave out most fast kernels.
+#ifdef TG_INSTANCES_FEW
+inline constexpr bool kFewInstances = true;
+#else
+inline constexpr bool kFewInstances = false;
+#endif
+
 // kM x kN outputs of a block, kK slots of k in a stage; kRows x kCols outputs of a thread; warps are 4 x 8 threads.
 // kGroups warps share the outputs and divide the slots of each stage. kBlocks: blocks that fit on a multiprocessor.
 // kUnroll*: slots unrolled in each mode of f32; loops that outgrow the instruction cache fall to half the speed when
@@ -20,14 +27,15 @@ struct FastTile {
 };
 
 // One-word types, large products.
-using TileHuge = FastTile<256, 128, 32, 16, 8, 3, 1, 1, 4, 8, 8>;
+using TileHuge = FastTile<256, 128, 32, 16, 8, 3, 1, 1, 4, 8, 4>;
 using TileLarge = FastTile<128, 128, 16, 8, 8, 3, 1, 2, 8, 8, 8>;
 // A few hundred to a thousand rows and columns: groups fill the multiprocessors that tiles alone cannot.
-using TileMedium = FastTile<64, 128, 32, 8, 8, 3, 2, 1>;
-using TileSmall = FastTile<32, 64, 32, 4, 4, 3, 2, 2>;
-using TileTiny = FastTile<32, 32, 64, 4, 4, 3, 4, 1>;
+using TileMedium = FastTile<64, 128, 64, 8, 8, 3, 2, 1>;
+using TileSmall = FastTile<32, 64, 64, 4, 4, 3, 2, 2>;
+using TileTiny = FastTile<16, 32, 128, 4, 4, 3, 8, 1>;
 // Batches of 64 x 64 and 128 x 128.
-using TileBatch = FastTile<64, 64, 16, 8, 4, 3, 1, 4>;
+using TileBatch = FastTile<64, 64, 16, 8, 4, 4, 1, 4>;
+using TileSquare = FastTile<128, 128, 16, 8, 8, 3, 1, 2>;
 // f64.
 using TileDouble = FastTile<128, 128, 16, 8, 8, 3, 1, 1>;
 // argmax: a register copy of the results besides them.
@@ -35,6 +43,7 @@ using TileArgLarge = FastTile<128, 128, 32, 8, 8, 3, 1, 1, 4, 16, 4>;
 using TileArgMedium = FastTile<64, 128, 32, 8, 8, 3, 2, 1>;
 using TileArgSmall = FastTile<32, 64, 64, 4, 4, 3, 4, 1>;
 // All of K in shared memory (up to kStages * kK), where the index is then looked for: small chunks win.
-using TileArgBatch = FastTile<64, 64, 16, 8, 4, 8, 1, 4, 8, 8, 8, 4>;
+using TileArgBatch = FastTile<64, 64, 16, 8, 4, 8, 1, 3, 8, 8, 8, 4>;
+using TileArgTiny = FastTile<16, 32, 128, 4, 4, 3, 8, 1, 8, 8, 8, 8>;
 
 }  // namespace tropical::cuda

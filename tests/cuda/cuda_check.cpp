@@ -262,6 +262,7 @@ Case random_case(Pair pair, Rng& rng, bool large) {
     const Shape lead = broadcast(batch);
     test.shape = {with_matrix(batch.a, m, k), with_matrix(batch.b, k, n), with_matrix(lead, m, n)};
   }
+  if (rng.one_in(50)) test.shape.a.back() = test.shape.b[test.shape.b.size() - 2] = 0;
   const auto plain = [&] { return rng.one_in(2) ? Layout::row_major : Layout::column_major; };
   const bool ordinary = rng.one_in(2);
   test.a = ordinary ? plain() : rng.pick(kInputLayouts);
