@@ -304,14 +304,14 @@ class FastProduct {
         if constexpr (kArgmax) {
           if (tile == TileName::large) enqueue<Core, TileArgLarge, kLines, kLines>();
           if (tile == TileName::medium) with_layouts<Core, TileArgMedium>(a_k, b_k);
-          if (tile == TileName::small) with_layouts<Steady, TileArgSmall>(a_k, b_k);
+          if (tile == TileName::small) with_layouts<Core, TileArgSmall>(a_k, b_k);
           if (tile == TileName::batch) with_layouts<Steady, TileArgBatch, Track::indices>(a_k, b_k);
           if (tile == TileName::tiny) with_layouts<Steady, TileArgTiny, Track::indices>(a_k, b_k);
         } else {
           if (tile == TileName::huge) enqueue<Core, TileHuge, kLines, kLines>();
           if (tile == TileName::large) enqueue<Core, TileLarge, kLines, kLines>();
           if (tile == TileName::medium) with_layouts<Core, TileMedium>(a_k, b_k);
-          if (tile == TileName::small) with_layouts<Steady, TileSmall>(a_k, b_k);
+          if (tile == TileName::small) with_layouts<Core, TileSmall>(a_k, b_k);
           if (tile == TileName::tiny) with_layouts<Steady, TileTiny>(a_k, b_k);
           if (tile == TileName::batch) with_layouts<Steady, TileBatch>(a_k, b_k);
           if (tile == TileName::square) with_layouts<Steady, TileSquare>(a_k, b_k);
