@@ -4,32 +4,10 @@
 #include "generic.cuh"
 #include "heuristics.h"
 #include "launch.cuh"
+#include "side.h"
 #include "small.cuh"
 
 namespace tropical::cuda {
-
-// One operand as the planner sees it.
-struct Side {
-  const void* data;
-  int64_t line, k;  // strides
-  int64_t lines, steps;
-  int operand;  // in the batch
-
-  // Whether vectors of `vector` elements along the contiguous axis lie on 16-byte boundaries.
-  bool aligned(const Batch<4, kSlimDims>& batch, int64_t other, int64_t size, int vector, int bytes) const {
-    if (reinterpret_cast<uintptr_t>(data) % 16 != 0 || size % vector != 0 || bytes * vector != 16) return false;
-    if (other % vector != 0) return false;
-    for (int d = 0; d < batch.ndim; ++d)
-      if (batch.stride[d][operand] % vector != 0) return false;
-    return true;
-  }
-  bool lines_contiguous(const Batch<4, kSlimDims>& batch, int vector, int bytes) const {
-    return line == 1 && aligned(batch, k, lines, vector, bytes);
-  }
-  bool k_contiguous(const Batch<4, kSlimDims>& batch, int vector, int bytes) const {
-    return k == 1 && aligned(batch, line, steps, vector, bytes);
-  }
-};
 
 template <class S, class In, bool kArgmax>
 class FastProduct {
@@ -205,7 +183,7 @@ class FastProduct {
       if (!kPlusFloat && (p.m < 32 || p.n < 32)) return best;
       if (std::min(p.m, p.n) < 8 || p.k < 8) return best;
       for (const TileCost& cost : kTileCosts) {
-        if (!exists(cost.name)) continue;
+        if (!exists(cost.name) || shared_bytes(cost.name) > call.target.facts->shared_bytes) continue;
         if (kArgmax && (p.k / 16 >= 0xffff || (keeps_k(cost.name) && p.k > most_kept_k(cost.name)))) continue;
         double clocks =
             tile_clocks(cost, p.m, p.n, p.k / Core::kSteps, p.batch.count, call.target.facts->multiprocessors);
@@ -230,6 +208,40 @@ class FastProduct {
       if (kPlusFloat) return !(kArgmax && (name == TileName::huge || name == TileName::square));
       if (std::is_same_v<In, double>) return name == TileName::large;
       return name == TileName::huge || name == TileName::large || name == TileName::medium;
+    }
+
+    // Shared memory that a tile may take, whatever the layouts; many devices have less than half of what others have.
+    template <class Tile>
+    int64_t bytes_of() const {
+      using T = typename Core::T;
+      constexpr int64_t kPad = std::is_same_v<In, double> ? 0 : 16 / sizeof(T);  // of rows along k
+      constexpr int64_t kStage = int64_t{Tile::kM + Tile::kN} * (Tile::kK + kPad) * sizeof(T);
+      constexpr int64_t kMerge = Tile::kGroups / 2 * Tile::kM * Tile::kN * int64_t{sizeof(T) + 2};
+      const int64_t stages =
+          kStage * std::min<int64_t>(ceil_div(ceil_div(q.p.k, Core::kSteps), Tile::kK), Tile::kStages);
+      return Tile::kChunk < Tile::kGroupSlots ? stages + kMerge : std::max(stages, kMerge);  // side by side, or in turn
+    }
+    int64_t shared_bytes(TileName name) const {
+      if constexpr (std::is_same_v<In, double>) return bytes_of<TileDouble>();
+      switch (name) {
+        case TileName::huge:
+          return bytes_of<TileHuge>();
+        case TileName::large:
+          return kArgmax ? bytes_of<TileArgLarge>() : bytes_of<TileLarge>();
+        case TileName::square:
+          return bytes_of<TileSquare>();
+        case TileName::medium:
+          return kArgmax ? bytes_of<TileArgMedium>() : bytes_of<TileMedium>();
+        case TileName::small:
+          return kArgmax ? bytes_of<TileArgSmall>() : bytes_of<TileSmall>();
+        case TileName::batch:
+          return kArgmax ? bytes_of<TileArgBatch>() : bytes_of<TileBatch>();
+        case TileName::tiny:
+          return kArgmax ? bytes_of<TileArgTiny>() : bytes_of<TileTiny>();
+        case TileName::none:
+          break;
+      }
+      return 0;
     }
 
     double members(int operand) const {
@@ -304,14 +316,14 @@ class FastProduct {
         if constexpr (kArgmax) {
           if (tile == TileName::large) enqueue<Core, TileArgLarge, kLines, kLines>();
           if (tile == TileName::medium) with_layouts<Core, TileArgMedium>(a_k, b_k);
-          if (tile == TileName::small) with_layouts<Steady, TileArgSmall>(a_k, b_k);
+          if (tile == TileName::small) with_layouts<Core, TileArgSmall>(a_k, b_k);
           if (tile == TileName::batch) with_layouts<Steady, TileArgBatch, Track::indices>(a_k, b_k);
           if (tile == TileName::tiny) with_layouts<Steady, TileArgTiny, Track::indices>(a_k, b_k);
         } else {
           if (tile == TileName::huge) enqueue<Core, TileHuge, kLines, kLines>();
           if (tile == TileName::large) enqueue<Core, TileLarge, kLines, kLines>();
           if (tile == TileName::medium) with_layouts<Core, TileMedium>(a_k, b_k);
-          if (tile == TileName::small) with_layouts<Steady, TileSmall>(a_k, b_k);
+          if (tile == TileName::small) with_layouts<Core, TileSmall>(a_k, b_k);
           if (tile == TileName::tiny) with_layouts<Steady, TileTiny>(a_k, b_k);
           if (tile == TileName::batch) with_layouts<Steady, TileBatch>(a_k, b_k);
           if (tile == TileName::square) with_layouts<Steady, TileSquare>(a_k, b_k);

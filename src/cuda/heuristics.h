@@ -37,18 +37,19 @@ struct TileCost {
   int blocks;         // that run at once on a multiprocessor
   double full, lone;  // share of the peak rate with that many blocks, and with one
   bool packed;        // takes only operands whose lines are contiguous
+  int start;          // slots of k that the start and the end of a tile are worth
 };
 inline constexpr TileCost kTileCosts[] = {
-    {TileName::huge, 256, 128, 1, .92, .92, true},    {TileName::large, 128, 128, 2, .90, .60, true},
-    {TileName::square, 128, 128, 2, .75, .50, false}, {TileName::medium, 64, 128, 1, .84, .84, false},
-    {TileName::batch, 64, 64, 4, .72, .25, false},    {TileName::small, 32, 64, 2, .70, .55, false},
-    {TileName::tiny, 16, 32, 3, .45, .25, false}};
+    {TileName::huge, 256, 128, 1, .92, .92, true, 48},    {TileName::large, 128, 128, 2, .90, .60, true, 32},
+    {TileName::square, 128, 128, 2, .80, .50, false, 32}, {TileName::medium, 64, 128, 1, .84, .84, false, 64},
+    {TileName::batch, 64, 64, 4, .72, .25, false, 24},    {TileName::small, 32, 64, 2, .70, .55, false, 32},
+    {TileName::tiny, 16, 32, 3, .45, .25, false, 32}};
 
 // In clock cycles of a multiprocessor, for one word per element.
 inline double tile_clocks(const TileCost& t, int64_t m, int64_t n, int64_t k, int64_t members, int multiprocessors) {
   const int64_t tiles = ceil_div(m, t.m) * ceil_div(n, t.n) * members;
   const int64_t wave = int64_t{t.blocks} * multiprocessors, rest = tiles % wave;
-  const double each = static_cast<double>(t.m) * t.n * static_cast<double>(k + 32) / 64;
+  const double each = static_cast<double>(t.m) * t.n * static_cast<double>(k + t.start) / 64;
   const int64_t together = ceil_div(rest, multiprocessors);  // blocks on a multiprocessor in the last wave
   const double share =
       t.blocks == 1 ? t.full : t.lone + (t.full - t.lone) * static_cast<double>(together - 1) / (t.blocks - 1);

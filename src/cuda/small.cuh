@@ -75,9 +75,7 @@ __global__ void __launch_bounds__(128) small_product(const __grid_constant__ Sma
   for (int i = 0; i < kRows; ++i)
 #pragma unroll
     for (int j = 0; j < kCols; ++j) best[i][j] = Core::worst(), index[i][j] = 0;
-#pragma unroll
-  for (int k = 0; k < kSize; k += kChunk) {
-    if (k >= k_size) break;
+  const auto chunk = [&](int k) {
     float x[kRows][kChunk], y[kChunk][kCols];
 #pragma unroll
     for (int i = 0; i < kRows; ++i)
@@ -97,6 +95,14 @@ __global__ void __launch_bounds__(128) small_product(const __grid_constant__ Sma
         if constexpr (kArgmax)
           if (__float_as_uint(best[i][j]) != __float_as_uint(old) && !(best[i][j] == old)) index[i][j] = k;
       }
+  };
+  // Without an exit in between, loads of the next chunks go ahead.
+  if (k_size > kSize - kChunk) {
+#pragma unroll
+    for (int k = 0; k < kSize; k += kChunk) chunk(k);
+  } else {
+#pragma unroll 1
+    for (int k = 0; k < k_size; k += kChunk) chunk(k);
   }
 
   auto* c = static_cast<float*>(p.c) + offset[2];

@@ -40,10 +40,10 @@ using TileSquare = FastTile<128, 128, 16, 8, 8, 3, 1, 2>;
 using TileDouble = FastTile<128, 128, 16, 8, 8, 3, 1, 1>;
 // argmax: a register copy of the results besides them.
 using TileArgLarge = FastTile<128, 128, 32, 8, 8, 3, 1, 1, 4, 16, 4>;
-using TileArgMedium = FastTile<64, 128, 32, 8, 8, 3, 2, 1>;
+using TileArgMedium = FastTile<64, 128, 32, 8, 8, 3, 2, 1, 8, 16, 8>;
+using TileArgTiny = FastTile<16, 32, 128, 4, 4, 3, 8, 1, 8, 8, 8, 4>;
 using TileArgSmall = FastTile<32, 64, 64, 4, 4, 3, 4, 1>;
 // All of K in shared memory (up to kStages * kK), where the index is then looked for: small chunks win.
 using TileArgBatch = FastTile<64, 64, 16, 8, 4, 8, 1, 3, 8, 8, 8, 4>;
-using TileArgTiny = FastTile<16, 32, 128, 4, 4, 3, 8, 1, 8, 8, 8, 8>;
 
 }  // namespace tropical::cuda

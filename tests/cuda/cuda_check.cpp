@@ -205,7 +205,7 @@ void gradient(const Case& test, Rng& rng) {
   fill(a, Fill::few, pair, Lines::rows, rng);
   fill(b, Fill::few, pair, Lines::columns, rng);
   fill(grad, Fill::few, pair, Lines::rows, rng);
-  const int64_t k = test.shape.a.back(), spread = rng.one_in(3) ? std::min<int64_t>(k, 3) : k;
+  const int64_t k = test.shape.a.back(), spread = std::max<int64_t>(rng.one_in(3) ? std::min<int64_t>(k, 3) : k, 1);
   for (int64_t i = 0; i < argmax.count(); ++i) {
     const int64_t index = rng.one_in(9) ? rng.below(k + 4) - 2 : rng.below(spread);
     if (wide)
