@@ -151,9 +151,7 @@ std::vector<Pair> supported_pairs() {
 std::vector<Pair> differentiable_pairs() {
   return pairs_where([]<class S, class T>() { return differentiable_v<S, T>; });
 }
-std::string pair_text(Pair pair) {
-  return std::string(semiring_name(pair.semiring)) + "_" + dtype_name(pair.dtype);
-}
+std::string pair_text(Pair pair) { return std::string(semiring_name(pair.semiring)) + "_" + dtype_name(pair.dtype); }
 
 const char* fill_name(Fill fill) {
   switch (fill) {
