@@ -97,7 +97,7 @@ tg_status tg_matmul(tg_semiring semiring, const DLTensor* a, const DLTensor* b, 
     o.argmax_offset = given.argmax_offset;
     o.threads = given.threads;
     tropical::MatmulParams p =
-        tropical::validate_matmul(checked(semiring), required(a, "a"), required(b, "b"), required(c, "c"), argmax, o);
+        tropical::validate_matmul(checked(semiring), required(a, "a"), required(b, "b"), required(c, "out"), argmax, o);
     p.cancel.word = given.cancel;
     tropical::execute(p, *a, cuda_of(given.cuda));
   });

@@ -149,6 +149,8 @@ void collapse(BatchShape& shape, Operand* const (&operands)[Count]) {
 }
 
 void check_semiring(Semiring semiring, DType dtype) {
+  if (semiring < Semiring::max_plus || semiring > Semiring::or_and)
+    bad_value("semiring is " + std::to_string(static_cast<int>(semiring)) + ", expected one of the enumeration");
   bool ok = false;
   visit(semiring, dtype, [&]<class S, class T>() { ok = true; });
   if (!ok)

@@ -210,12 +210,14 @@ TROPICAL_HD constexpr T saturating_mul(T a, T b) {
     const int64_t p = int64_t{a} * int64_t{b};
     return p > highest<T>() ? highest<T>() : p < lowest<T>() ? lowest<T>() : static_cast<T>(p);
   } else {
-    // |a| <= limit / |b| in unsigned arithmetic, where the minimum has a magnitude too.
-    const uint64_t ua = a < 0 ? 0 - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
-    const uint64_t ub = b < 0 ? 0 - static_cast<uint64_t>(b) : static_cast<uint64_t>(b);
-    const uint64_t limit = negative ? uint64_t{1} << 63 : static_cast<uint64_t>(highest<T>());
-    if (ua > limit / ub) return negative ? lowest<T>() : highest<T>();
-    return static_cast<T>(negative ? 0 - ua * ub : ua * ub);
+    const T limit = negative ? lowest<T>() : highest<T>();
+#if defined(__CUDA_ARCH__)
+    const T low = static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    return __mul64hi(a, b) == low >> 63 ? low : limit;  // the upper half only continues the sign
+#else
+    T product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? limit : product;
+#endif
   }
 }
 

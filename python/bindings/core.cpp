@@ -29,7 +29,10 @@ Semiring semiring_of(nb::handle name) {
                 "semiring is of type " + type_text(name) + ", expected a str such as 'max_plus'");
   if (PyObject* known = PyDict_GetItemWithError(seen, name.ptr())) return static_cast<Semiring>(PyLong_AsLong(known));
   if (PyErr_Occurred()) throw nb::python_error();
-  const Semiring semiring = parse_semiring(nb::cast<std::string_view>(name));
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+  if (!text) throw nb::python_error();  // lone surrogates: a ValueError of Python's
+  const Semiring semiring = parse_semiring({text, static_cast<size_t>(size)});
   PyDict_SetItem(seen, name.ptr(), nb::int_(static_cast<int>(semiring)).ptr());
   return semiring;
 }
@@ -48,8 +51,7 @@ int threads_of(nb::handle object) {
   if (object.is_none()) return 0;
   const int64_t threads = integer_of(object, "threads", "None or a positive int");
   if (threads < 1 || threads > std::numeric_limits<int>::max())
-    throw Error(ErrorCode::invalid_value,
-                "threads is " + std::to_string(threads) + ", expected None or a positive int");
+    throw Error(ErrorCode::invalid_value, "threads is " + text_of(object) + ", expected None or a positive int");
   return static_cast<int>(threads);
 }
 
@@ -105,7 +107,7 @@ nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle outputs, nb::han
   Output arg(outputs[1], "argmax", shape, dlpack_dtype<int32_t>(), x, on);
   Placement place(x, on);
   options.cuda = place.options();
-  run_interruptible(work_on_cpu(x.tensor(), shape), options,
+  run_interruptible(x.tensor(), shape, options,
                     [&](const MatmulOptions& o) { matmul(s, x.tensor(), y.tensor(), *c.tensor(), arg.tensor(), o); });
   x.keep_until_done(options.cuda.stream), y.keep_until_done(options.cuda.stream);
   c.keep_until_done(options.cuda.stream), arg.keep_until_done(options.cuda.stream);

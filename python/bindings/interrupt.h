@@ -12,8 +12,12 @@
 
 namespace tropical::python {
 
-// Products of fewer candidates take about 0.1 s at most and are waited for.
-inline constexpr double kWatchedWork = 1LL << 32;
+// Products of fewer candidates are waited for: they take some 0.05 s where the kernels are fast, and about 1 s in the
+// slowest (int64 that saturates, argmax of a whole range).
+inline double watched_work(const DLDataType& dtype) {
+  const bool may_saturate_one_by_one = dtype.code == kDLInt && dtype.bits == 64;
+  return may_saturate_one_by_one ? 1LL << 28 : 1LL << 30;
+}
 inline constexpr std::chrono::milliseconds kBetweenLooks{50};
 
 // Candidates in a product of this shape; none in one that a GPU computes, for which the caller does not wait.
@@ -33,8 +37,8 @@ inline bool on_main_thread() {
 // call(options) without the GIL. A long one runs on a thread of its own, while this one looks for signals: where a
 // handler raises, as Ctrl-C's does, the call is cancelled and the exception goes on. `call` must not touch Python.
 template <class Call>
-void run_interruptible(double work, MatmulOptions options, const Call& call) {
-  if (work < kWatchedWork || !on_main_thread()) {
+void run_interruptible(const DLTensor& a, const std::vector<int64_t>& shape, MatmulOptions options, const Call& call) {
+  if (work_on_cpu(a, shape) < watched_work(a.dtype) || !on_main_thread()) {
     const nanobind::gil_scoped_release release;
     return call(options);
   }

@@ -175,3 +175,18 @@ def test_gradients(name):
         tg.matmul_backward(**call)
     for part in says:
         assert part in str(caught.value)
+
+
+def test_out_as_a_list():
+    with pytest.raises(TypeError, match=r"out is a list.*\(values, argmax\)"):
+        tg.matmul(A, B, out=[np.empty((3, 5)), np.empty((3, 5), np.int32)])
+
+
+def test_semiring_that_is_no_text():
+    with pytest.raises(ValueError, match="surrogates"):
+        tg.matmul(A, B, semiring="\ud800")
+
+
+def test_a_number_of_threads_beyond_every_integer_type():
+    with pytest.raises(ValueError, match="threads is " + str(10**30)):
+        tg.matmul(A, B, threads=10**30)

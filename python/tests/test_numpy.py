@@ -117,3 +117,30 @@ def test_references_are_given_back():
     del x
     gc.collect()
     assert alive() is None
+
+
+class Producer:
+    """Speaks DLPack and nothing else."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+def test_any_producer_of_dlpack():
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((5, 7), (7, 3)))
+    got, argmax = tg.matmul(Producer(a), Producer(b), return_argmax=True)
+    want = tg.matmul(a, b, return_argmax=True)
+    assert isinstance(got, np.ndarray)
+    assert isinstance(argmax, np.ndarray)
+    np.testing.assert_array_equal(got, want.values)
+    np.testing.assert_array_equal(argmax, want.argmax)
+    out = np.empty((5, 3), np.float32)
+    assert tg.matmul(Producer(a), Producer(b), out=(held := Producer(out))) is held
+    np.testing.assert_array_equal(out, want.values)

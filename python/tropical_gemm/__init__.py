@@ -13,7 +13,7 @@ from . import _install
 
 _install.check()
 
-from typing import Any  # noqa: E402
+from typing import Any as _Any  # noqa: E402
 
 from ._info import __version__, cuda_available, info, semirings  # noqa: E402
 from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
@@ -30,10 +30,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """The functions of the Rust package of the same name."""
     from .compat import legacy
 
     if name in legacy.functions:
         return legacy.functions[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    from .compat import legacy
+
+    return sorted([*__all__, *legacy.functions])

@@ -169,6 +169,13 @@ class ArrayApi(Kind):
         return self.namespace.from_dlpack(x)
 
 
+class Producer(Kind):
+    """Anything else that speaks DLPack. Results are NumPy arrays; on a GPU, objects that speak DLPack."""
+
+    def result(self, x: Any) -> Any:
+        return x if self.device(x) is not None else np.from_dlpack(x)
+
+
 _numpy, _torch, _cupy, _jax = NumPy("numpy"), Torch("torch"), CuPy("cupy"), Jax("jax")
 
 
@@ -187,8 +194,8 @@ def _kind_of(x: Any, argument: str) -> Kind:
         return _cupy
     if "jax" in modules and isinstance(x, modules["jax"].Array):
         return _jax
-    if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__") and hasattr(x, "__array_namespace__"):
-        return ArrayApi(x.__array_namespace__())
+    if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
+        return ArrayApi(x.__array_namespace__()) if hasattr(x, "__array_namespace__") else Producer(_name(x))
     raise TypeError(f"{argument} is of type {_name(x)}, expected an array; use numpy.asarray({argument})")
 
 

@@ -89,7 +89,7 @@ def matmul(
     semiring
         ``"max_plus"``, ``"min_plus"``, ``"max_mul"``, ``"min_mul"``, ``"max_min"``, ``"min_max"`` on float32,
         float64, float16, bfloat16, int16, int32, int64; ``"or_and"`` on bool. ``add`` comes first in the
-        name, ``mul`` second. Spelling is free in case, ``-`` and ``_``.
+        name, ``mul`` second. Spelling is free in case, ``-``, ``_`` and blanks.
     return_argmax
         Return ``MatmulResult(values, argmax)``, where ``argmax`` (int32, the shape of the values) is the
         selected ``k``, for min semirings too: the lowest on ties, the first NaN's if there is one, and -1
@@ -168,6 +168,8 @@ def matmul(
             raise ValueError(f"out is a tuple of {len(out)}, expected an array or a pair (values, argmax)")
         arrays["out"], arrays["argmax"] = out
         want_argmax = True
+    elif isinstance(out, list):
+        raise TypeError("out is a list, expected an array or a tuple (values, argmax)")
     elif out is not None:
         arrays["out"] = out
     kind = common_kind(**arrays)

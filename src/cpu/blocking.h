@@ -26,7 +26,7 @@ inline constexpr int64_t kStreamingRows = 16;
 inline constexpr int64_t kPackedRows = 1024;
 inline constexpr int64_t kPackedRowsInL2 = 64;
 // Rows that lie a multiple of this apart share one set of a first-level cache, which holds about as many lines as the
-// widest tiles have rows. The narrow ones have more: a matrix times a few columns took 1.6 times as long.
+// widest tiles have rows. Narrow tiles have more rows: a matrix times a few columns took 1.6 times as long.
 inline constexpr int64_t kAliasBytes = 4096;
 // Below this k the straight argmax kernel wins: chunks leave a recovery of constant cost per output.
 inline constexpr int64_t kChunkedSteps = 96;

@@ -66,7 +66,7 @@ void ValuesTile(const TileCall& t) {
   const int64_t a_step = t.a_step, b_step = t.b_step, c_step = t.c_step;
   const bool combine = t.combine;
   // Masked stores are slow; where rows follow one another, the next ones overwrite what a whole vector has too much, up
-  // to the end of the tile.
+  // to the end of the tile. Tiles of one output never overlap: validation refuses an output that overlaps itself.
   const int64_t dense = c_row == t.valid ? kRows * c_row : lowest<int64_t>();
   const T* a_tile = static_cast<const T*>(t.a);
   const T* b_tile = static_cast<const T*>(t.b);

@@ -73,6 +73,8 @@ struct RareShapes : NoShapes {
 // The tiles of one width that `Job` makes of these rows.
 template <class Job, class D, int kVectors, bool kMasked, int... kRows>
 TileWidth MakeWidth(Rows<kRows...>) {
+  static_assert(sizeof...(kRows) <= kMaxRowShapes && kVectors <= kMaxVectors);
+  static_assert(((kRows <= kMaxTileRows && kRows * kVectors * hn::MaxLanes(D()) <= kMaxTileOutputs) && ...));
   TileWidth w;
   w.lanes = kVectors * static_cast<int>(hn::MaxLanes(D()));
   ((w.rows[w.shapes] = kRows, w.fn[w.shapes++] = Job::template Get<D, kRows, kVectors, kMasked>()), ...);
