@@ -169,7 +169,7 @@ def matmul(
         arrays["out"], arrays["argmax"] = out
         want_argmax = True
     elif isinstance(out, list):
-        raise TypeError("out is a list, expected an array or a tuple (values, argmax)")
+        raise TypeError("out is a list, expected an array (use numpy.asarray) or a tuple (values, argmax)")
     elif out is not None:
         arrays["out"] = out
     kind = common_kind(**arrays)
