@@ -19,6 +19,8 @@ namespace {
 constexpr double kThreadWork = 1 << 18;
 constexpr double kTaskWork = 1 << 21;
 constexpr int kTasksPerThread = 4;
+// Many parts of few panels, so that threads end together: with 4 a thread, two threads were 1.8 times as fast as one.
+constexpr int kColumnPartsPerThread = 16;
 // Small products that are computed and looked at together: their elements stay in L1.
 constexpr int64_t kGroupElements = 4096;
 
@@ -146,22 +148,24 @@ class Member {
 
 bool run_serial(const Product& q) { return run_rectangle(q, {0, q.m, 0, q.lanes()}); }
 
-// Cuts C into rectangles: columns first, as each rectangle packs the panels of B that it needs.
+// Cuts C into rectangles: columns first, in whole panels, as each rectangle packs the panels of B that it needs; rows
+// where there are too few panels.
 bool run_parallel(const Product& q, int threads) {
   const TileFamily& f = q.argmax ? q.kernels->chunked : q.kernels->values;
   const int64_t panel = int64_t{f.lanes} * f.max_vectors;
+  const int64_t panels = ceil_div(q.lanes(), panel);
   const double work = static_cast<double>(q.m) * static_cast<double>(q.n) * static_cast<double>(q.k);
-  const int64_t wanted =
-      std::clamp<int64_t>(static_cast<int64_t>(work / kTaskWork), threads, int64_t{threads} * kTasksPerThread);
-  const int64_t col_parts = std::min(wanted, ceil_div(q.lanes(), panel));
-  const int64_t row_parts = std::min(ceil_div(wanted, col_parts), ceil_div(q.m, kMaxTileRows));
-  const int64_t cols = round_up(ceil_div(q.lanes(), col_parts), panel);
-  const int64_t rows = ceil_div(q.m, row_parts);
-  const int64_t across = ceil_div(q.lanes(), cols), down = ceil_div(q.m, rows);
+  const auto parts = [&](int per_thread) {
+    return std::clamp<int64_t>(static_cast<int64_t>(work / kTaskWork), threads, int64_t{threads} * per_thread);
+  };
+  const int64_t across = std::min(parts(kColumnPartsPerThread), panels);
+  const int64_t down = std::min(ceil_div(parts(kTasksPerThread), across), ceil_div(q.m, kMaxTileRows));
   std::atomic<bool> finite{true};
   parallel_for(across * down, threads, [&](int64_t task, int) {
-    const int64_t i = task / across * rows, j = task % across * cols;
-    if (!run_rectangle(q, {i, std::min(i + rows, q.m), j, std::min(j + cols, q.lanes())})) finite = false;
+    const int64_t i = task / across, j = task % across;
+    const Rectangle r{q.m * i / down, q.m * (i + 1) / down, panels * j / across * panel,
+                      std::min(panels * (j + 1) / across * panel, q.lanes())};
+    if (!run_rectangle(q, r)) finite = false;
   });
   return finite;
 }
