@@ -9,6 +9,7 @@
 #include "cpu/scan.h"
 #include "cpu/small.h"
 #include "parallel.h"
+#include "rearrange.h"
 #include "tropical_gemm/error.h"
 #include "visit.h"
 
@@ -227,18 +228,6 @@ void fill_zero(const MatmulParams& p) {
             static_cast<int32_t*>(p.argmax.data)[cursor.argmax() + i * p.argmax.row + j * p.argmax.col] = -1;
         }
   });
-}
-
-// C = A B is Ct = Bt At; taken where it makes the rows of C contiguous. All semirings here commute.
-MatmulParams oriented(const MatmulParams& p) {
-  const bool by_columns = p.c.row == 1 && p.c.col != 1 && p.m > 1 && p.n > 1;
-  if (!by_columns) return p;
-  MatmulParams t = p;
-  std::swap(t.m, t.n);
-  t.a = p.b;
-  t.b = p.a;
-  for (Operand* o : {&t.a, &t.b, &t.c, &t.argmax}) std::swap(o->row, o->col);
-  return t;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "cpu/backend.h"
 #include "lowering.h"
 #include "parallel.h"
+#include "rearrange.h"
 #include "visit.h"
 #include "workspace.h"
 
@@ -44,21 +45,6 @@ W share(W g, [[maybe_unused]] W own, [[maybe_unused]] W other) {
   }
 }
 
-// The batch axes that the gradient keeps, and those summed over.
-struct Axes {
-  BatchShape kept, summed;
-  int kept_axis[kMaxBatchDims], summed_axis[kMaxBatchDims];
-};
-Axes split_axes(const BatchShape& batch, const Operand& grad) {
-  Axes x{};
-  for (int d = 0; d < batch.ndim; ++d) {
-    const bool keeps = grad.batch[d] != 0 || batch.size[d] == 1;
-    BatchShape& to = keeps ? x.kept : x.summed;
-    (keeps ? x.kept_axis : x.summed_axis)[to.ndim] = d;
-    to.size[to.ndim++] = batch.size[d];
-  }
-  return x;
-}
 int64_t offset(const Operand& o, const BatchShape& shape, const int* axis, int64_t index) {
   int64_t at = 0;
   for (int d = shape.ndim - 1; d >= 0; --d) {
@@ -71,7 +57,7 @@ int64_t offset(const Operand& o, const BatchShape& shape, const int* axis, int64
 template <class S, class T, class Index, bool kOwnIsA>
 void backward_side(const Side& s, const BackwardParams& p) {
   using W = wide_t<T>;
-  const Axes axes = split_axes(p.batch, s.grad);
+  const GradientAxes axes = split_axes(p.batch, s.grad);
   const int64_t kept = axes.kept.count(), summed = axes.summed.count();
   const int64_t k_size = p.k;
   if (kept == 0 || s.lines == 0 || k_size == 0) return;

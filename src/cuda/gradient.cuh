@@ -4,24 +4,10 @@
 #include "heuristics.h"
 #include "launch.cuh"
 #include "product.h"
+#include "rearrange.h"
 
 namespace tropical::cuda {
 
-// The batch axes that a gradient keeps, and those summed over.
-struct GradientAxes {
-  BatchShape kept, summed;
-  int kept_axis[kMaxBatchDims], summed_axis[kMaxBatchDims];
-};
-inline GradientAxes split_axes(const BatchShape& batch, const Operand& grad) {
-  GradientAxes x{};
-  for (int d = 0; d < batch.ndim; ++d) {
-    const bool keeps = grad.batch[d] != 0 || batch.size[d] == 1;
-    BatchShape& to = keeps ? x.kept : x.summed;
-    (keeps ? x.kept_axis : x.summed_axis)[to.ndim] = d;
-    to.size[to.ndim++] = batch.size[d];
-  }
-  return x;
-}
 inline Operand with_axes(const Operand& o, const int* axis, int count) {
   Operand r{o.data, o.row, o.col, {}};
   for (int d = 0; d < count; ++d) r.batch[d] = o.batch[axis[d]];

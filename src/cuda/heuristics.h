@@ -1,26 +1,12 @@
 // Choices made at run time on the host, from shapes and strides alone.
 #pragma once
 #include <algorithm>
-#include <utility>
 
 #include "check.h"
-#include "params.h"
 
 namespace tropical::cuda {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// C = A B is Ct = Bt At; taken where it makes the rows of C contiguous. All semirings here commute.
-inline MatmulParams oriented(const MatmulParams& p) {
-  const bool by_columns = p.c.row == 1 && p.c.col != 1 && p.m > 1 && p.n > 1;
-  if (!by_columns) return p;
-  MatmulParams t = p;
-  std::swap(t.m, t.n);
-  t.a = p.b;
-  t.b = p.a;
-  for (Operand* o : {&t.a, &t.b, &t.c, &t.argmax}) std::swap(o->row, o->col);
-  return t;
-}
 
 // Into how many parts K is cut where there are too few tiles to fill the device.
 inline int64_t split_count(int64_t tiles, int64_t k, const DeviceFacts& device) {

@@ -5,6 +5,7 @@
 #include "heuristics.h"
 #include "launch.cuh"
 #include "product.h"
+#include "rearrange.h"
 
 namespace tropical::cuda {
 
