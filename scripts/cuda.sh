@@ -10,3 +10,4 @@ fi
 say "CUDA library"
 cmake --preset cuda
 cmake --build --preset cuda
+ctest --preset cuda
