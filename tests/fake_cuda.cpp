@@ -64,6 +64,16 @@ constexpr cuda::Backend kBackend{
         },
     .order = [](const cuda::Queue* first, const cuda::Queue* second,
                 cuda::Status*) { log.ordered_first = first->stream, log.ordered_second = second->stream; },
+    .mark = [](const cuda::Queue* queue, cuda::Status*) -> void* { return new void*(queue->stream); },
+    .wait = [](void* mark, const cuda::Queue* queue,
+               cuda::Status*) { log.ordered_first = *static_cast<void**>(mark), log.ordered_second = queue->stream; },
+    .unmark = [](void* mark) { delete static_cast<void**>(mark); },
+    .retire =
+        [](void* memory, int, cuda::Status*) {
+          --log.live;
+          ++log.retired;
+          std::free(memory);
+        },
     .copy = [](void* to, const void* from, size_t bytes, const cuda::Queue*,
                cuda::Status*) { std::memcpy(to, from, bytes); },
     .when_done = [](void (*done)(void*), void* context, const cuda::Queue*, cuda::Status*) { done(context); },

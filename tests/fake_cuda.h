@@ -13,6 +13,7 @@ struct FakeLog {
   void* released_on = nullptr;
   void* ordered_first = nullptr;
   void* ordered_second = nullptr;
+  int64_t retired = 0;
 };
 
 }  // namespace tropical::testing

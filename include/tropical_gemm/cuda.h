@@ -43,6 +43,14 @@ TROPICAL_API void* cuda_allocate(size_t bytes, int device, void* stream);
 TROPICAL_API void cuda_release(void* memory, int device, void* stream);
 // Work enqueued on `second` from now on runs after what is on `first` now.
 TROPICAL_API void cuda_order(int device, void* first, void* second);
+// The same in two steps, for a stream that may be gone by then: a mark stands for what is on the stream now, and work
+// enqueued after cuda_wait runs after it. nullptr where the stream is being captured.
+TROPICAL_API void* cuda_mark(int device, void* stream);
+TROPICAL_API void cuda_wait(void* mark, int device, void* stream);
+TROPICAL_API void cuda_unmark(void* mark);
+// Releases memory once all that the device has been given by now is done, on whichever stream. While a graph is being
+// captured on that device, this fails the capture.
+TROPICAL_API void cuda_retire(void* memory, int device);
 // Copies between the host's pageable memory and the device; returns when the host's may be used again.
 TROPICAL_API void cuda_copy(void* to, const void* from, size_t bytes, int device, void* stream);
 // Calls done(context), from a thread of the driver, once what is on the stream now has finished; `done` must neither

@@ -103,6 +103,7 @@ Array::~Array() {
 }
 
 void Array::keep_until_done(void* stream) {
+  if (made_) made_->filled();
   if (!import_ || !on_cuda()) return;
   return_when_done(std::move(*import_), tensor().device.device_id, stream);
   import_.reset();
@@ -220,10 +221,11 @@ Array::Array(const std::vector<int64_t>& shape, const DLDataType& dtype, const A
 }
 
 void Array::make_on_device(const std::vector<int64_t>& shape, int device, std::optional<intptr_t> stream) {
-  const DeviceArray made(shape, tensor().dtype, device, reinterpret_cast<void*>(stream.value_or(kLegacyDefaultStream)));
-  reading_.tensor.data = made.data();
+  object_ = nb::cast(
+      DeviceArray(shape, tensor().dtype, device, reinterpret_cast<void*>(stream.value_or(kLegacyDefaultStream))));
+  made_ = nb::inst_ptr<DeviceArray>(object_);
+  reading_.tensor.data = made_->data();
   reading_.tensor.device = {kDLCUDA, device};
-  object_ = nb::cast(made);
 }
 
 void Array::make_on_host(const std::vector<int64_t>& shape) {

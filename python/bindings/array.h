@@ -23,6 +23,8 @@ struct NumPy {
 };
 const NumPy& numpy();
 
+class DeviceArray;
+
 // A NumPy array read by the buffer protocol (so read-only and broadcast views are welcome), an array of a library that
 // is read by its attributes, or any other array by DLPack: the array itself or its capsule. Holds the memory until
 // destroyed, which needs the GIL.
@@ -44,7 +46,8 @@ class Array {
   }
   nb::handle object() const { return object_; }
 
-  // Work that uses the memory was enqueued: what a DLPack producer lent is kept until that work is done.
+  // Work that uses the memory was enqueued: what a DLPack producer lent is kept until that work is done, and an array of
+  // ours is filled by it.
   void keep_until_done(void* stream);
 
  private:
@@ -59,6 +62,7 @@ class Array {
   Reading reading_;
   Py_buffer view_{};
   std::optional<Import> import_;
+  const DeviceArray* made_ = nullptr;  // object_, where it is memory of ours on a GPU
 };
 
 // Where a call on arrays like `like` runs: the caller's stream or the library's current one, with scratch memory from

@@ -16,20 +16,43 @@ namespace tropical::python {
 struct DeviceArray::Memory {
   void* data = nullptr;
   int device;
-  void* filled_on;
-  void* released_on;
+  std::vector<void*> streams;  // that the memory was filled on, or handed over to
+  void* mark = nullptr;        // of the work that fills it
+  bool streams_last = false;   // they outlive the memory
 
-  Memory(size_t bytes, int d, void* stream) : device(d), filled_on(stream), released_on(stream) {
+  Memory(size_t bytes, int d, void* stream) : device(d), streams{stream} {
     data = cuda_allocate(std::max<size_t>(bytes, 1), device, stream);
   }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory() {
     try {
-      cuda_release(data, device, released_on);
+      if (mark) cuda_unmark(mark);
+      // A stream that may be gone cannot be asked when it is done.
+      if (!streams_last) {
+        cuda_retire(data, device);
+        return;
+      }
+      for (size_t s = 0; s + 1 < streams.size(); ++s) cuda_order(device, streams[s], streams.back());
+      cuda_release(data, device, streams.back());
     } catch (const std::exception&) {  // the process is ending, and the driver is gone
     }
   }
+
+  // Work that `stream` gets from now on finds the memory filled.
+  void hand_over(void* stream) {
+    void* const filled_on = streams.front();
+    // The per-thread stream is another one for each thread.
+    if (stream == filled_on && stream != kPerThreadStream) return;
+    if (mark)
+      cuda_wait(mark, device, stream);
+    else
+      cuda_order(device, filled_on, stream);
+    if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+  }
+
+ private:
+  static inline void* const kPerThreadStream = reinterpret_cast<void*>(2);
 };
 
 namespace {
@@ -93,6 +116,13 @@ size_t DeviceArray::bytes() const {
 
 void* DeviceArray::data() const { return memory_->data; }
 
+void DeviceArray::filled() const {
+  if (!memory_->mark) memory_->mark = cuda_mark(memory_->device, memory_->streams.front());
+}
+
+bool DeviceArray::streams_last() const { return memory_->streams_last; }
+void DeviceArray::set_streams_last(bool last) { memory_->streams_last = last; }
+
 nb::tuple DeviceArray::device() const { return nb::make_tuple(static_cast<int>(kDLCUDA), memory_->device); }
 
 nb::object DeviceArray::dlpack(nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) const {
@@ -100,13 +130,12 @@ nb::object DeviceArray::dlpack(nb::handle stream, nb::handle max_version, nb::ha
     buffer_error("the array is on a CUDA device, and is not moved to another");
   if (copy.ptr() == Py_True) buffer_error("the array is handed over without a copy only");
   // None is the legacy default stream (1); -1 asks for no order.
-  const intptr_t consumer = stream.is_none() ? 1 : nb::cast<intptr_t>(stream);
+  if (!stream.is_none() && !PyIndex_Check(stream.ptr()))
+    throw Error(ErrorCode::invalid_type, "stream is of type " + text_of(stream.type().attr("__qualname__")) +
+                                             ", expected None or the int that DLPack gives a stream");
+  const intptr_t consumer = stream.is_none() ? 1 : nb::cast<intptr_t>(nb::int_(stream));
   if (consumer == 0) bad_value("stream is 0, which is ambiguous; expected 1, 2 or the address of a stream");
-  void* const wanted = reinterpret_cast<void*>(consumer);
-  if (consumer != -1 && wanted != memory_->filled_on) {
-    cuda_order(memory_->device, memory_->filled_on, wanted);
-    memory_->released_on = wanted;
-  }
+  if (consumer != -1) memory_->hand_over(reinterpret_cast<void*>(consumer));
   DLTensor t{};
   t.data = memory_->data;
   t.device = {kDLCUDA, memory_->device};
@@ -118,7 +147,7 @@ nb::object DeviceArray::dlpack(nb::handle stream, nb::handle max_version, nb::ha
 
 namespace {
 
-constexpr void* kLegacyDefaultStream = nullptr;
+void* const kLegacyDefaultStream = reinterpret_cast<void*>(1);
 
 // A compact array in host memory, copied to the first GPU.
 DeviceArray to_device(nb::handle array) {
@@ -153,7 +182,14 @@ void bind_device_array(nb::module_& m) {
            nb::arg("copy").none() = nb::none(),
            nb::sig("def __dlpack__(self, *, stream: object = None, max_version: object = None, "
                    "dl_device: object = None, copy: object = None) -> object"))
-      .def("__dlpack_device__", &DeviceArray::device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
+      .def("__dlpack_device__", &DeviceArray::device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def_prop_ro(
+          "shape", [](const DeviceArray& x) { return nb::tuple(nb::cast(x.shape())); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro("dtype", [](const DeviceArray& x) { return dtype_name(dtype_of(x.dtype(), "array")); })
+      .def_prop_rw("streams_last", &DeviceArray::streams_last, &DeviceArray::set_streams_last,
+                   "Whether the streams that it was made on and handed over to outlive it. Otherwise its memory is\n"
+                   "given back once all work that the device has by then is done.");
   m.def("to_device", &to_device, nb::sig("def to_device(array: object, /) -> DeviceArray"));
   m.def("to_host", &to_host, nb::sig("def to_host(array: DeviceArray, /) -> typing.Any"));
 }

@@ -21,8 +21,13 @@ class DeviceArray {
   const std::vector<int64_t>& shape() const { return shape_; }
   const DLDataType& dtype() const { return dtype_; }
   nb::tuple device() const;
-  // The standard's method: the consumer's stream waits for ours. The memory is released on the consumer's stream, after
-  // the work that the consumer has put there by then.
+  // The work that fills it has been enqueued.
+  void filled() const;
+  // Whether all streams that it is made on or handed over to outlive it, as those of libraries that keep theirs do.
+  bool streams_last() const;
+  void set_streams_last(bool last);
+  // The standard's method: the consumer's stream waits for ours. When the last consumer lets go, the memory is released
+  // after all work on the streams it was handed over to (see streams_last).
   nb::object dlpack(nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) const;
 
  private:

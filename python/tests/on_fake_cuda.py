@@ -19,7 +19,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 class Log(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_int64)
-        for name in ("calls", "device", "stream", "workspace", "live", "released_on", "first", "second")
+        for name in ("calls", "device", "stream", "workspace", "live", "released_on", "first", "second", "retired")
     ]  # fmt: skip
 
 
@@ -104,9 +104,10 @@ def main(library):
         assert (x.streams[-1], y.streams[-1]) == (address, address)
         assert (log.first, log.second) == (address, 0x5550)
         assert log.live == 2, "the results, and no workspace"
+        retired = log.retired
         del got
         assert log.live == 0
-        assert log.released_on == 0x5550
+        assert log.retired == retired + 2, "the streams may be gone"
     scalar = tg.matmul(OnDevice(a[0, 0]), OnDevice(b[:, 0]))
     assert scalar.x.shape == ()
 
@@ -147,9 +148,36 @@ def main(library):
     with pytest.raises(RuntimeError, match="the fake refuses K = 777"):
         tg.matmul(OnDevice(np.ones((1, 777))), OnDevice(np.ones((777, 1))))
 
+    refused(ValueError, "a is on cuda:-1", OnDevice(a, -1), OnDevice(b, 1))
+
+    plain(a, b, c, argmax)
     legacy(np.float32(a[0]), np.float32(b))
     del scalar, out, grads, only
     assert log.live == 0, log.live
+
+
+def plain(a, b, c, argmax):
+    """A producer that knows no namespace: results stand beside its arrays, and speak DLPack."""
+
+    class Plain:
+        def __init__(self, x):
+            self.x = OnDevice(x, 1)
+            self.__dlpack__, self.__dlpack_device__ = self.x.__dlpack__, self.x.__dlpack_device__
+
+        __dlpack__ = __dlpack_device__ = None
+
+    x, y = Plain(a), Plain(b)
+    got = tg.matmul(x, y, semiring="min_plus", return_argmax=True)
+    assert (got.values.shape, got.values.dtype, got.argmax.dtype) == (c.shape, "float64", "int32")
+    assert not got.values.streams_last
+    again = tg.matmul(got.values, Plain(np.eye(5)), semiring="max_mul")
+    oracle.assert_same(np.from_dlpack(Capsule(again.__dlpack__())), oracle.product("max_mul", c, np.eye(5))[0])
+    grads = tg.matmul_backward(got.values, got.argmax, x, y, semiring="min_plus")
+    expected = oracle.gradients("min_plus", c, argmax, a, b)
+    np.testing.assert_allclose(np.from_dlpack(Capsule(grads.grad_b.__dlpack__())), expected[1])
+    refused(TypeError, "arrays of two libraries", got.values, OnDevice(np.eye(5), 1))
+    with pytest.raises(TypeError, match="stream is of type str, expected None or the int"):
+        got.values.__dlpack__(stream="x")
 
 
 def legacy(a, b):

@@ -1,8 +1,10 @@
 """Arrays of CuPy, of JAX and of any DLPack producer on the GPU: in and out without a copy."""
 
+import gc
 import os
 
 import numpy as np
+import on_fake_cuda
 import oracle
 import pytest
 import tropical_gemm as tg
@@ -269,3 +271,76 @@ def test_jax_refusals(jax):
 def test_two_libraries(cupy):
     with pytest.raises(TypeError, match=r"torch\.Tensor.*cupy"):
         tg.matmul(torch.ones(2, 2, device="cuda"), cupy.ones((2, 2)))
+
+
+class Plain:
+    """Speaks DLPack and nothing else."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+def test_result_outlives_its_stream():
+    cupy = pytest.importorskip("cupy")
+    a = torch.ones(512, 512, device="cuda")
+    stream = cupy.cuda.Stream(non_blocking=True)
+    held = tg.matmul(Plain(a), Plain(a), stream=stream)
+    given = tg.matmul(Plain(a), Plain(a))
+    with stream:
+        taken = cupy.from_dlpack(given)
+    stream.synchronize()
+    del stream, given
+    gc.collect()
+    again = torch.from_dlpack(held)
+    assert bool((again == 2).all()) and bool((taken == 2).all())
+    del held, again, taken
+    torch.cuda.synchronize()
+
+
+def test_two_consumers_of_one_result():
+    b = torch.zeros(1024, 1024, device="cuda")
+    a = torch.ones_like(b)
+    one, two = torch.cuda.Stream(), torch.cuda.Stream()
+    result = tg.matmul(Plain(a), Plain(b), stream=one)
+    with torch.cuda.stream(one):
+        first = torch.from_dlpack(result)
+    with torch.cuda.stream(two):
+        second = torch.from_dlpack(result)
+    del result
+    with torch.cuda.stream(one):
+        spin(10)
+        copy = first + 0
+    del first, second
+    others = [tg.matmul(Plain(a * 5), Plain(b), stream=two) for _ in range(3)]
+    torch.cuda.synchronize()
+    assert bool((copy == 1).all())
+    del others
+
+
+def test_results_stand_beside_their_producers():
+    a = torch.randn(20, 20, device="cuda")
+    got = tg.matmul(Plain(a), Plain(a), return_argmax=True)
+    grads = tg.matmul_backward(got.values, got.argmax, Plain(a), Plain(a))
+    expected = tg.matmul(a, a, return_argmax=True)
+    assert torch.equal(torch.from_dlpack(tg.matmul(got.values, Plain(a))), tg.matmul(expected.values, a))
+    assert torch.from_dlpack(grads.grad_a).shape == (20, 20)
+
+
+@pytest.mark.parametrize("index", [-1, -5, 100])
+def test_no_such_device(index):
+    class Elsewhere(Plain):
+        def __dlpack_device__(self):
+            return 2, index
+
+        def __dlpack__(self, **options):
+            return on_fake_cuda.moved(self.x.__dlpack__(stream=options.get("stream")), 2, index)
+
+    x = Elsewhere(torch.ones(2, 2, device="cuda"))
+    with pytest.raises(ValueError, match=f"there is no CUDA device {index}; this machine has"):
+        tg.matmul(x, x, out=Elsewhere(torch.ones(2, 2, device="cuda")))

@@ -144,3 +144,12 @@ def test_any_producer_of_dlpack():
     out = np.empty((5, 3), np.float32)
     assert tg.matmul(Producer(a), Producer(b), out=(held := Producer(out))) is held
     np.testing.assert_array_equal(out, want.values)
+
+
+def test_results_stand_beside_their_producers():
+    a = np.arange(6.0).reshape(2, 3)
+    got = tg.matmul(Producer(a), Producer(a.T), return_argmax=True)
+    assert tg.matmul(got.values, Producer(a)).shape == (2, 3)
+    assert tg.matmul(Producer(a.T), got.values).shape == (3, 2)
+    grads = tg.matmul_backward(got.values, got.argmax, Producer(a), Producer(a.T))
+    assert grads.grad_a.shape == (2, 3)

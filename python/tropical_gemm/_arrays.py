@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _streams
+from . import _core, _streams
 
 direct: set[type] = {np.ndarray}
 """Types that the core reads, checks and makes by itself, so that a call may go there at once."""
@@ -36,6 +36,10 @@ class Kind:
 
     def written(self, x: Any) -> None:
         """Called for each output after the core has written it, or has enqueued the work that does."""
+
+    def joins(self, other: "Kind") -> bool:
+        """Whether arrays of this kind may stand beside those of the other, as results that were made for it."""
+        return False
 
     def device(self, x: Any) -> int | None:
         """The CUDA device that ``x`` is on; None for host memory."""
@@ -69,6 +73,9 @@ class NumPy(Kind):
         return x
 
     output = operand
+
+    def joins(self, other: Kind) -> bool:
+        return isinstance(other, Producer)
 
     def device(self, x: Any) -> None:
         return None
@@ -150,6 +157,8 @@ class Jax(Kind):
         )
 
     def result(self, x: Any) -> Any:
+        if isinstance(x, _core.DeviceArray):
+            x.streams_last = True
         return self.jax.dlpack.from_dlpack(x)
 
     def running_on(self, stream: int | None, device: int, x: Any) -> Any:
@@ -170,13 +179,21 @@ class ArrayApi(Kind):
 
 
 class Producer(Kind):
-    """Anything else that speaks DLPack. Results are NumPy arrays; on a GPU, objects that speak DLPack."""
+    """Anything else that speaks DLPack. Results are NumPy arrays; on a GPU, ``DeviceArray`` objects."""
 
     def result(self, x: Any) -> Any:
-        return x if self.device(x) is not None else np.from_dlpack(x)
+        return x if isinstance(x, (_core.DeviceArray, np.ndarray)) else np.from_dlpack(x)
+
+
+class Ours(Producer):
+    """Results on a GPU that were made for a :class:`Producer`."""
+
+    def joins(self, other: Kind) -> bool:
+        return isinstance(other, Producer)
 
 
 _numpy, _torch, _cupy, _jax = NumPy("numpy"), Torch("torch"), CuPy("cupy"), Jax("jax")
+_ours = Ours("tropical_gemm")
 
 
 def _name(x: Any) -> str:
@@ -186,6 +203,8 @@ def _name(x: Any) -> str:
 def _kind_of(x: Any, argument: str) -> Kind:
     if isinstance(x, np.ndarray):
         return _numpy
+    if isinstance(x, _core.DeviceArray):
+        return _ours
     modules = sys.modules
     if "torch" in modules and isinstance(x, modules["torch"].Tensor):
         direct.add(modules["torch"].Tensor)
@@ -204,11 +223,15 @@ def common_kind(**arrays: Any) -> Kind:
     (first, x), *rest = arrays.items()
     kind = _kind_of(x, first)
     for argument, y in rest:
-        if _kind_of(y, argument).library != kind.library:
+        other = _kind_of(y, argument)
+        if other.library == kind.library or other.joins(kind):
+            continue
+        if not kind.joins(other):
             raise TypeError(
                 f"{first} is of type {_name(x)} and {argument} is of type {_name(y)}; "
                 "arrays of two libraries are not mixed, convert one of them"
             )
+        kind = other
     return kind
 
 

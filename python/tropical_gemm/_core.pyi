@@ -11,6 +11,22 @@ class DeviceArray:
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def streams_last(self) -> bool:
+        """
+        Whether the streams that it was made on and handed over to outlive it. Otherwise its memory is
+        given back once all work that the device has by then is done.
+        """
+
+    @streams_last.setter
+    def streams_last(self, arg: bool, /) -> None: ...
+
 def to_device(array: object, /) -> DeviceArray: ...
 
 def to_host(array: DeviceArray, /) -> Any: ...

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 
 #include "product.h"
+#include "retire.h"
 #include "visit.h"
 
 namespace tropical::cuda {
@@ -127,14 +129,6 @@ void release(void* memory, const Queue* queue, Status* status) {
   });
 }
 
-struct Event {
-  cudaEvent_t event = nullptr;
-  Event() { TG_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming)); }
-  ~Event() { (void)cudaEventDestroy(event); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-};
-
 void order(const Queue* first, const Queue* second, Status* status) {
   guarded(status, [&] {
     if (first->device == second->device && first->stream == second->stream) return;
@@ -144,6 +138,33 @@ void order(const Queue* first, const Queue* second, Status* status) {
     const DeviceGuard other(second->device);
     TG_CUDA_CHECK(cudaStreamWaitEvent(static_cast<cudaStream_t>(second->stream), event.event, 0));
   });
+}
+
+void* mark(const Queue* queue, Status* status) {
+  return guarded(status, [&]() -> void* {
+    const DeviceGuard guard(queue->device);
+    const auto stream = static_cast<cudaStream_t>(queue->stream);
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    TG_CUDA_CHECK(cudaStreamIsCapturing(stream, &capture));
+    if (capture != cudaStreamCaptureStatusNone) return nullptr;
+    auto event = std::make_unique<Event>();
+    TG_CUDA_CHECK(cudaEventRecord(event->event, stream));
+    return event.release();
+  });
+}
+
+void wait(void* marked, const Queue* queue, Status* status) {
+  guarded(status, [&] {
+    const DeviceGuard guard(queue->device);
+    TG_CUDA_CHECK(
+        cudaStreamWaitEvent(static_cast<cudaStream_t>(queue->stream), static_cast<Event*>(marked)->event, 0));
+  });
+}
+
+void unmark(void* marked) { delete static_cast<Event*>(marked); }
+
+void retire_memory(void* memory, int device, Status* status) {
+  guarded(status, [&] { retire(memory, device); });
 }
 
 void copy(void* to, const void* from, size_t bytes, const Queue* queue, Status* status) {
@@ -178,6 +199,10 @@ constexpr Backend kBackend = {kAbi,
                               allocate,
                               release,
                               order,
+                              mark,
+                              wait,
+                              unmark,
+                              retire_memory,
                               copy,
                               when_done};
 

@@ -8,8 +8,8 @@
 
 namespace tropical::cuda {
 
-// Bumped whenever this file or params.h changes, so that libraries of two builds are never mixed.
-inline constexpr int kAbi = 1;
+// Bumped whenever this file or params.h changes, so that libraries of two releases are never mixed.
+inline constexpr int kAbi = 2;
 inline constexpr const char* kEntrySymbol = "tropical_gemm_cuda_backend";
 
 // Where a call runs: the work is enqueued there and nowhere else, and the host never waits for it.
@@ -52,13 +52,21 @@ struct Backend {
   void (*release)(void*, const Queue*, Status*);
   // Work enqueued on `second` from now on runs after what is on `first` now.
   void (*order)(const Queue* first, const Queue* second, Status*);
+  // The same in two steps, for a stream that may be gone by then: marks what is on the queue now, and makes work enqueued
+  // from now on run after a mark. nullptr where the stream is being captured.
+  void* (*mark)(const Queue*, Status*);
+  void (*wait)(void* mark, const Queue*, Status*);
+  void (*unmark)(void* mark);
+  // Releases memory once all that the device has been given by now is done, on whichever stream. While a graph is being
+  // captured on the device, this fails that capture.
+  void (*retire)(void* memory, int device, Status*);
 
   // Copies from the host to the device or back, in the order of the stream. The host's memory is pageable, and the call
   // returns when it may be used again.
-  void (*copy)(void* to, const void* from, size_t bytes, const Queue*, Status*) = nullptr;
+  void (*copy)(void* to, const void* from, size_t bytes, const Queue*, Status*);
   // Calls done(context) once what is on the queue now has finished, from a thread of the driver: `done` must neither
   // wait nor call CUDA. While the stream is being captured it is called at once, since a graph may run many times.
-  void (*when_done)(void (*done)(void* context), void* context, const Queue*, Status*) = nullptr;
+  void (*when_done)(void (*done)(void* context), void* context, const Queue*, Status*);
 };
 
 // The one exported symbol, extern "C" under the name kEntrySymbol.

@@ -35,7 +35,20 @@ void fail(cudaError_t error, const char* what) {
   }
 }
 
+void check_device(int device) {
+  // Asked once: the devices of a process do not change.
+  static const int count = [] {
+    int devices = 0;
+    TG_CUDA_CHECK(cudaGetDeviceCount(&devices));
+    return devices;
+  }();
+  if (device < 0 || device >= count)
+    throw Failure{ErrorCode::invalid_value, "there is no CUDA device " + std::to_string(device) + "; this machine has " +
+                                                std::to_string(count)};
+}
+
 const DeviceFacts& device_facts(int device) {
+  check_device(device);
   static std::mutex mutex;
   static std::vector<DeviceFacts*> known;  // never freed: references stay valid
   const std::lock_guard lock(mutex);

@@ -22,9 +22,13 @@ inline void check(cudaError_t error, const char* what) {
 }
 #define TG_CUDA_CHECK(call) ::tropical::cuda::check(call, #call)
 
+// Throws for a device that the machine does not have.
+void check_device(int device);
+
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) {
+    check_device(device);
     TG_CUDA_CHECK(cudaGetDevice(&previous_));
     if (device == previous_) return;
     TG_CUDA_CHECK(cudaSetDevice(device));

@@ -96,6 +96,20 @@ void cuda_order(int device, void* first, void* second) {
   cuda::call(cuda::backend().order, &before, &after);
 }
 
+void* cuda_mark(int device, void* stream) {
+  const cuda::Queue queue{device, stream};
+  return cuda::call(cuda::backend().mark, &queue);
+}
+
+void cuda_wait(void* mark, int device, void* stream) {
+  const cuda::Queue queue{device, stream};
+  cuda::call(cuda::backend().wait, mark, &queue);
+}
+
+void cuda_unmark(void* mark) { cuda::backend().unmark(mark); }
+
+void cuda_retire(void* memory, int device) { cuda::call(cuda::backend().retire, memory, device); }
+
 void cuda_copy(void* to, const void* from, size_t bytes, int device, void* stream) {
   const cuda::Queue queue{device, stream};
   cuda::call(cuda::backend().copy, to, from, bytes, &queue);
