@@ -117,7 +117,14 @@ void* allocate(size_t bytes, const Queue* queue, Status* status) {
   return guarded(status, [&] {
     const DeviceGuard guard(queue->device);
     void* memory = nullptr;
-    if (bytes > 0) TG_CUDA_CHECK(cudaMallocAsync(&memory, bytes, static_cast<cudaStream_t>(queue->stream)));
+    if (bytes == 0) return memory;
+    const cudaError_t error = cudaMallocAsync(&memory, bytes, static_cast<cudaStream_t>(queue->stream));
+    if (error == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      throw Failure{ErrorCode::out_of_memory, "GPU " + std::to_string(queue->device) + " has no memory for another " +
+                                                  std::to_string(bytes) + " bytes"};
+    }
+    check(error, "allocating memory");
     return memory;
   });
 }

@@ -15,7 +15,7 @@ void fail(cudaError_t error, const char* what) {
   const std::string text = cudaGetErrorString(error);
   switch (error) {
     case cudaErrorMemoryAllocation:
-      throw Failure{ErrorCode::out_of_memory, "the GPU is out of memory: " + text + " (" + what + ")"};
+      throw Failure{ErrorCode::out_of_memory, "the GPU is out of memory: " + text};
     case cudaErrorInsufficientDriver: {
       int driver = 0, runtime = 0;
       (void)cudaDriverGetVersion(&driver);

@@ -32,7 +32,7 @@ Opened open() {
   const std::filesystem::path path = library_path();
   if (std::error_code ignored; !std::filesystem::exists(path, ignored))
     return {nullptr, "this build has no CUDA backend: there is no " + path.string() +
-                         "; pass arrays in host memory, or install a build with CUDA (-DTG_BUILD_CUDA=ON)"};
+                         "; pass arrays in host memory, or install a build with CUDA (docs/python.md, GPUs)"};
   // Never closed: threads may be inside it for as long as the process runs.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {

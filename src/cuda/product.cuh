@@ -1,11 +1,15 @@
 // From params to launches of the generic kernel, and the choice between it and the fast ones.
 #pragma once
+#include <cstdlib>
+#include <utility>
+
 #include "fast_product.cuh"
 #include "generic.cuh"
 #include "heuristics.h"
 #include "launch.cuh"
 #include "product.h"
 #include "rearrange.h"
+#include "thin.cuh"
 
 namespace tropical::cuda {
 
@@ -44,8 +48,45 @@ void generic(const ProductArgs& args, Call& call, const int* facts) {
                                       partial, facts);
 }
 
+// C = A B is Ct = Bt At.
+inline ProductArgs turned(const ProductArgs& p) {
+  ProductArgs q = p;
+  q.a = p.b, q.b = p.a, q.m = p.n, q.n = p.m;
+  q.a_row = p.b_col, q.a_col = p.b_row, q.b_row = p.a_col, q.b_col = p.a_row;
+  std::swap(q.c_row, q.c_col), std::swap(q.argmax_row, q.argmax_col);
+  for (int d = 0; d < p.batch.ndim; ++d) std::swap(q.batch.stride[d][0], q.batch.stride[d][1]);
+  return q;
+}
+
+// Few rows or few columns of enough work each: true if it ran.
+template <class S, class In, bool kArgmax>
+bool thin(const ProductArgs& args, Call& call) {
+  using L = Generic<S, In, kArgmax>;
+  constexpr int64_t kFew = 7, kMany = 128;
+  if (std::min(args.m, args.n) > kFew || args.k < 32 || std::max({args.m, args.n, args.k}) < kMany) return false;
+  const ProductArgs p = args.m <= args.n ? args : turned(args);
+  const bool along_k = p.n < 32 || std::abs(p.b_row) < std::abs(p.b_col);
+  const int64_t tiles =
+      ceil_div(p.n, ThinTile::columns(along_k)) * ceil_div(p.m, ThinTile::kRows) * p.batch.count;
+  constexpr int64_t kBlocks = 8;  // on a multiprocessor, so that enough of B is on its way
+  Partial<typename L::T> partial;
+  partial.splits = std::clamp<int64_t>(kBlocks * call.target.facts->multiprocessors / tiles, 1,
+                                       ceil_div(p.k, along_k ? 4 * ThinTile::kK : ThinTile::kK));
+  if (partial.splits > 1) {
+    const int64_t count = partial.splits * p.batch.count * p.m * p.n;
+    partial.values = call.scratch.template take<typename L::T>(count);
+    if (kArgmax) partial.index = call.scratch.template take<int32_t>(count);
+  }
+  launch<&thin_product<L, kArgmax>>(call.target, tiles * partial.splits, ThinTile::kThreads, 0, p, partial, along_k);
+  if (partial.splits > 1)
+    launch<&merge_splits<L, kArgmax>>(call.target, ceil_div(p.batch.count * p.m * p.n, 32), 256, 0, p, partial,
+                                      nullptr);
+  return true;
+}
+
 template <class S, class In, bool kArgmax>
 void fast_or_generic(const ProductArgs& args, Call& call) {
+  if (thin<S, In, kArgmax>(args, call)) return;
   const int* facts = nullptr;
   if (FastProduct<S, In, kArgmax>::run(args, call, facts) && !facts) return;
   generic<S, In, kArgmax>(args, call, facts);
