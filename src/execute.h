@@ -9,5 +9,6 @@ namespace tropical {
 // `a` is the operand as it came: its device is where the work runs.
 void execute(const MatmulParams& params, const DLTensor& a, const CudaOptions& cuda);
 void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions& cuda);
+void execute(const ViterbiParams& params, const DLTensor& emission, const CudaOptions& cuda);
 
 }  // namespace tropical

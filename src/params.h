@@ -72,4 +72,24 @@ struct BackwardParams {
   int threads = 0;
 };
 
+// A tensor of known axes; stride 0 where one element serves all.
+struct Strided {
+  void* data = nullptr;
+  int64_t stride[4] = {};
+};
+
+struct ViterbiParams {
+  DType dtype{};  // f16 bf16 f32 f64; the recurrence and the scores are f64 for f64, otherwise f32
+  int64_t batch = 0, steps = 0, states = 0;
+  Strided emission;        // (batch, step, state)
+  Strided transition;      // (batch, step - 1, from, to)
+  Strided initial, final;  // (batch, state); data is null where there is none
+  Strided lengths;         // (batch); data is null where all sequences have all steps
+  Strided paths;           // (batch, step)
+  Strided scores;          // (batch)
+  bool lengths_are_int64 = false, paths_are_int64 = false;
+  int threads = 0;
+  CancelFlag cancel;
+};
+
 }  // namespace tropical

@@ -4,78 +4,12 @@
 #include <limits>
 #include <string>
 
-#include "overlap.h"
+#include "checks.h"
 #include "tensor.h"
 #include "visit.h"
 
 namespace tropical {
 namespace {
-
-[[noreturn]] void bad_value(const std::string& text) { throw Error(ErrorCode::invalid_value, text); }
-[[noreturn]] void bad_type(const std::string& text) { throw Error(ErrorCode::invalid_type, text); }
-
-// All tensors of a call are where `a` is.
-void check_device(const DLTensor& x, const char* name, const DLTensor& a) {
-  if (!on_host(x) && !on_cuda(x))
-    throw Error(ErrorCode::unsupported,
-                std::string(name) + " is on " + device_text(x) + ", expected host memory or a CUDA device");
-  if (on_cuda(x) != on_cuda(a) || (on_cuda(x) && x.device.device_id != a.device.device_id))
-    bad_value("a is on " + device_text(a) + " and " + name + " is on " + device_text(x) +
-              "; all arrays of a call have to be on one device");
-}
-
-// What every tensor must satisfy before its shape is looked at.
-void check_tensor(const DLTensor& x, const char* name, const DLTensor& a) {
-  const std::string who = name;
-  check_device(x, name, a);
-  if (x.ndim > kMaxBatchDims + 2)
-    bad_value(who + " has " + std::to_string(x.ndim) + " dimensions, at most " + std::to_string(kMaxBatchDims + 2) +
-              " are supported");
-  int64_t count = item_bytes(x);
-  for (int d = 0; d < x.ndim; ++d) {
-    if (x.shape[d] < 0) bad_value(who + " has a negative size in its shape " + shape_text(x));
-    if (__builtin_mul_overflow(count, std::max<int64_t>(x.shape[d], 1), &count))
-      bad_value(who + " of shape " + shape_text(x) + " has more bytes than 64 bits can count");
-  }
-  if (is_empty(x)) return;
-  if (!x.data) bad_value(who + " of shape " + shape_text(x) + " has a null data pointer");
-  if (reinterpret_cast<uintptr_t>(data_of(x)) % static_cast<uintptr_t>(item_bytes(x)))
-    bad_value(who + " is not aligned to its element size of " + std::to_string(item_bytes(x)) +
-              " bytes; pass an aligned copy");
-}
-
-// The product of two vectors has no axes, so a result may have none; an operand may not.
-void check_operand(const DLTensor& x, const char* name, const DLTensor& a) {
-  if (x.ndim < 1) bad_value(std::string(name) + " has 0 dimensions, expected at least 1");
-  check_tensor(x, name, a);
-}
-
-void check_written(const DLTensor& x, const char* name) {
-  if (is_empty(x)) return;  // its strides mean nothing
-  for (int d = 0; d < x.ndim; ++d)
-    if (x.shape[d] > 1 && stride_of(x, d) == 0)
-      bad_value(std::string(name) + " of shape " + shape_text(x) + " has stride 0 in axis " + std::to_string(d) +
-                "; an output needs an element of its own for each entry");
-  if (overlaps_itself(x)) bad_value(std::string(name) + " of shape " + shape_text(x) + " overlaps itself in memory");
-}
-
-void check_disjoint(const DLTensor& written, const char* name, const DLTensor& other, const char* other_name) {
-  if (overlaps(written, other))
-    bad_value(std::string(name) + " overlaps " + other_name + " in memory; pass an output of its own");
-}
-
-// Of `name`, which has to have the shape of the product a x b.
-void check_shape(const DLTensor& x, const char* name, const std::vector<int64_t>& expected) {
-  if (x.ndim != static_cast<int>(expected.size()) || !std::equal(expected.begin(), expected.end(), x.shape))
-    bad_value(std::string(name) + " has shape " + shape_text(x) + ", expected " +
-              shape_text(expected.data(), static_cast<int>(expected.size())));
-}
-
-void check_dtype(const DLTensor& x, const char* name, DType expected, const char* like) {
-  const DType d = dtype_of(x.dtype, name);
-  if (d != expected)
-    bad_type(std::string(name) + " has dtype " + dtype_name(d) + ", expected " + dtype_name(expected) + like);
-}
 
 int batch_dims(const DLTensor& x) { return std::max(x.ndim - 2, 0); }
 
