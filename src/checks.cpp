@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "overlap.h"
-#include "params.h"
 #include "tensor.h"
 #include "tropical_gemm/error.h"
 #include "tropical_gemm/matmul.h"
@@ -70,6 +69,47 @@ void check_dtype(const DLTensor& x, const char* name, DType expected, const char
   const DType d = dtype_of(x.dtype, name);
   if (d != expected)
     bad_type(std::string(name) + " has dtype " + dtype_name(d) + ", expected " + dtype_name(expected) + like);
+}
+
+void check_float(DType dtype, const char* name) {
+  if (dtype > DType::bf16)
+    bad_type(std::string(name) + " has dtype " + dtype_name(dtype) +
+             ", expected one of float32, float64, float16, bfloat16");
+}
+
+bool is_int64(const DLTensor& x, const char* name) {
+  const DType d = dtype_of(x.dtype, name);
+  if (d != DType::i32 && d != DType::i64)
+    bad_type(std::string(name) + " has dtype " + dtype_name(d) + ", expected int32 or int64");
+  return d == DType::i64;
+}
+
+void check_threads(int threads) {
+  if (threads < 0) bad_value("threads is " + std::to_string(threads) + ", expected 0 (all) or a positive number");
+}
+
+void check_outputs(const DLTensor* const (&written)[2], const char* const (&written_names)[2],
+                   std::span<const DLTensor* const> read, std::span<const char* const> read_names) {
+  for (int w = 0; w < 2; ++w) {
+    check_written(*written[w], written_names[w]);
+    for (size_t r = 0; r < read.size(); ++r)
+      if (read[r]) check_disjoint(*written[w], written_names[w], *read[r], read_names[r]);
+  }
+  check_disjoint(*written[0], written_names[0], *written[1], written_names[1]);
+}
+
+Strided strided(const DLTensor& x) {
+  Strided s{data_of(x), {}};
+  for (int d = 0; d < x.ndim; ++d) s.stride[d] = x.shape[d] == 1 ? 0 : stride_of(x, d);
+  return s;
+}
+
+Strided strided_integers(const DLTensor& x, const char* name, const std::vector<int64_t>& shape, const DLTensor& a,
+                         const char* a_name, bool& wide) {
+  check_shape(x, name, shape);
+  check_tensor(x, name, a, a_name);
+  wide = is_int64(x, name);
+  return strided(x);
 }
 
 }  // namespace tropical

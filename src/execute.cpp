@@ -66,4 +66,10 @@ void execute(const ViterbiParams& params, const DLTensor& emission, const CudaOp
   on_device(params, emission.device.device_id, options, gpu.viterbi_workspace, gpu.viterbi);
 }
 
+void execute(const AlignParams& params, const DLTensor& log_probs, const CudaOptions& options) {
+  if (!on_cuda(log_probs)) return cpu::align(params);
+  const cuda::Backend& gpu = cuda::backend();
+  on_device(params, log_probs.device.device_id, options, gpu.align_workspace, gpu.align);
+}
+
 }  // namespace tropical

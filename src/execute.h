@@ -10,5 +10,6 @@ namespace tropical {
 void execute(const MatmulParams& params, const DLTensor& a, const CudaOptions& cuda);
 void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions& cuda);
 void execute(const ViterbiParams& params, const DLTensor& emission, const CudaOptions& cuda);
+void execute(const AlignParams& params, const DLTensor& log_probs, const CudaOptions& cuda);
 
 }  // namespace tropical

@@ -92,4 +92,20 @@ struct ViterbiParams {
   CancelFlag cancel;
 };
 
+struct AlignParams {
+  DType dtype{};  // f16 bf16 f32 f64
+  int64_t batch = 0, steps = 0, classes = 0, targets = 0;
+  int64_t blank = 0;
+  Strided log_probs;       // (batch, step, class)
+  Strided target;          // (batch, position)
+  Strided input_lengths;   // (batch); data is null where all steps count
+  Strided target_lengths;  // (batch); data is null where all targets count
+  Strided labels;          // (batch, step)
+  Strided scores;          // (batch, step), of dtype
+  bool targets_are_int64 = false, input_lengths_are_int64 = false, target_lengths_are_int64 = false;
+  bool labels_are_int64 = false;
+  int threads = 0;
+  CancelFlag cancel;
+};
+
 }  // namespace tropical

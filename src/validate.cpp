@@ -137,8 +137,7 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
   } else if (options.argmax_offset != 0) {
     bad_value("argmax_offset is " + std::to_string(options.argmax_offset) + " but no argmax was asked for");
   }
-  if (options.threads < 0)
-    bad_value("threads is " + std::to_string(options.threads) + ", expected 0 (all) or a positive number");
+  check_threads(options.threads);
   p.accumulate = options.accumulate;
   p.argmax_offset = options.argmax_offset;
   p.threads = options.threads;
@@ -165,13 +164,10 @@ BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, cons
   check_dtype(grad_c, "grad_c", p.dtype, " like a");
   check_shape(grad_c, "grad_c", s.full);
   check_tensor(grad_c, "grad_c", a);
-  const DType index = dtype_of(argmax.dtype, "argmax");
-  if (index != DType::i32 && index != DType::i64)
-    bad_type(std::string("argmax has dtype ") + dtype_name(index) + ", expected int32 or int64");
-  p.argmax_is_int64 = index == DType::i64;
+  p.argmax_is_int64 = is_int64(argmax, "argmax");
   check_shape(argmax, "argmax", s.full);
   check_tensor(argmax, "argmax", a);
-  if (threads < 0) bad_value("threads is " + std::to_string(threads) + ", expected 0 (all) or a positive number");
+  check_threads(threads);
 
   const bool row = a.ndim > 1, col = b.ndim > 1;
   p.grad_c = operand(grad_c, p.batch, row, col);

@@ -12,19 +12,11 @@
 namespace tropical {
 namespace {
 
-Strided strided(const DLTensor& x) {
-  Strided s{data_of(x), {}};
-  for (int d = 0; d < x.ndim; ++d) s.stride[d] = x.shape[d] == 1 ? 0 : stride_of(x, d);
-  return s;
-}
-
 class Validation {
  public:
   explicit Validation(const DLTensor& emission) : emission_(emission) {
     p.dtype = dtype_of(emission.dtype, "log_emission");
-    if (p.dtype > DType::bf16)
-      bad_type(std::string("log_emission has dtype ") + dtype_name(p.dtype) +
-               ", expected one of float32, float64, float16, bfloat16");
+    check_float(p.dtype, "log_emission");
     if (emission.ndim != 3)
       bad_value("log_emission has shape " + shape_text(emission) + ", expected (batch, steps, states)");
     check(emission, "log_emission");
@@ -64,13 +56,7 @@ class Validation {
   }
 
   Strided integers(const DLTensor& x, const char* name, const std::vector<int64_t>& shape, bool& wide) {
-    const DType d = dtype_of(x.dtype, name);
-    if (d != DType::i32 && d != DType::i64)
-      bad_type(std::string(name) + " has dtype " + dtype_name(d) + ", expected int32 or int64");
-    wide = d == DType::i64;
-    check_shape(x, name, shape);
-    check(x, name);
-    return strided(x);
+    return strided_integers(x, name, shape, emission_, "log_emission", wide);
   }
 
   Strided scores(const DLTensor& x) {
@@ -98,7 +84,7 @@ class Validation {
 }  // namespace
 
 void viterbi(const DLTensor& emission, const DLTensor& transition, const DLTensor* initial, const DLTensor* final,
-             const DLTensor* lengths, const DLTensor& paths, const DLTensor& scores, const ViterbiOptions& options) {
+             const DLTensor* lengths, const DLTensor& paths, const DLTensor& scores, const TrellisOptions& options) {
   Validation v(emission);
   v.transition(transition);
   ViterbiParams& p = v.p;
@@ -109,14 +95,8 @@ void viterbi(const DLTensor& emission, const DLTensor& transition, const DLTenso
   p.scores = v.scores(scores);
   const DLTensor* read[] = {&emission, &transition, initial, final, lengths};
   const char* names[] = {"log_emission", "log_transition", "log_initial", "log_final", "lengths"};
-  for (const auto& [written, name] : {std::pair{&paths, "paths"}, std::pair{&scores, "scores"}}) {
-    check_written(*written, name);
-    for (int r = 0; r < 5; ++r)
-      if (read[r]) check_disjoint(*written, name, *read[r], names[r]);
-  }
-  check_disjoint(paths, "paths", scores, "scores");
-  if (options.threads < 0)
-    bad_value("threads is " + std::to_string(options.threads) + ", expected 0 (all) or a positive number");
+  check_outputs({&paths, &scores}, {"paths", "scores"}, read, names);
+  check_threads(options.threads);
   p.threads = options.threads;
   p.cancel.flag = options.cancel;
   execute(p, emission, options.cuda);

@@ -35,8 +35,10 @@ void run(const Params* params, const cuda::Queue* queue, void* scratch, cuda::St
     cpu::matmul(*params);
   } else if constexpr (std::is_same_v<Params, BackwardParams>) {
     cpu::matmul_backward(*params);
-  } else {
+  } else if constexpr (std::is_same_v<Params, ViterbiParams>) {
     cpu::viterbi(*params);
+  } else {
+    cpu::align(*params);
   }
 }
 
@@ -56,6 +58,8 @@ constexpr cuda::Backend kBackend{
     .matmul_backward = run<BackwardParams>,
     .viterbi_workspace = workspace<ViterbiParams>,
     .viterbi = run<ViterbiParams>,
+    .align_workspace = workspace<AlignParams>,
+    .align = run<AlignParams>,
     .allocate =
         [](size_t bytes, const cuda::Queue*, cuda::Status*) {
           ++log.live;

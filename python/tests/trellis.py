@@ -1,5 +1,7 @@
 """The Viterbi recurrence as NumPy formulas: slow, and independent of the library."""
 
+import itertools
+
 import numpy as np
 import oracle
 
@@ -57,3 +59,44 @@ def batched(emission, transition, initial=None, final=None, lengths=None):
             one(lengths, 0, at),
         )
     return paths, oracle.canonical(scores)
+
+
+def alignment(log_probs, targets, blank=0):
+    """``(labels, scores)`` of one sequence, (T, C) and (L,), by the recurrence over blank, target, blank, ..."""
+    dtype = np.float64 if log_probs.dtype == np.float64 else np.float32
+    x = log_probs.astype(dtype)
+    steps = len(x)
+    label = np.full(2 * len(targets) + 1, blank)
+    label[1::2] = targets
+    skips = np.zeros(len(label), bool)
+    skips[3::2] = label[3::2] != label[1:-2:2]
+    v = np.full(len(label), -np.inf, dtype)
+    came = np.zeros((steps, len(label)), int)
+    with np.errstate(invalid="ignore"):
+        for t in range(steps):
+            if t == 0:
+                v[:2] = x[0, label[:2]]
+                continue
+            before = [np.concatenate([np.full(d, -np.inf, dtype), v])[: len(v)] for d in (2, 1, 0)]
+            before[0][~skips] = -np.inf
+            candidates = np.stack(before)
+            # A skip that is not allowed is no candidate, whatever ties there are.
+            order = candidates.argmax(axis=0)
+            order[~skips & (order == 0)] = candidates[1:, ~skips & (order == 0)].argmax(axis=0) + 1
+            came[t] = 2 - order
+            v = candidates.max(axis=0) + x[t, label]
+    ends = v[-2:]
+    at = len(v) - len(ends) + int(ends.argmax())
+    if steps == 0 or v[at] == -np.inf:
+        score = 0 if steps == 0 and len(targets) == 0 else -np.inf
+        return np.full(steps, -1), np.full(steps, score).astype(log_probs.dtype)
+    path = np.empty(steps, int)
+    for t in range(steps - 1, -1, -1):
+        path[t] = at
+        at -= came[t, at]
+    return label[path], log_probs[np.arange(steps), label[path]]
+
+
+def collapsed(labels, blank=0):
+    """The targets that the labels of all steps stand for."""
+    return [x for x, _ in itertools.groupby(labels) if x != blank]

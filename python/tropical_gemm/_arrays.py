@@ -81,9 +81,6 @@ class NumPy(Kind):
     def device(self, x: Any) -> None:
         return None
 
-    def broadcast(self, x: Any, shape: tuple[int, ...]) -> Any:
-        return np.broadcast_to(x, shape)
-
 
 class Torch(Kind):
     """Tensors: read and checked by the core, made by torch's allocator."""

@@ -11,6 +11,7 @@ namespace tropical::cpu {
 void matmul(const MatmulParams& params);
 void matmul_backward(const BackwardParams& params);
 void viterbi(const ViterbiParams& params);
+void align(const AlignParams& params);
 
 std::string isa();
 std::vector<std::string> isas();

@@ -98,6 +98,12 @@ void run(const ViterbiParams& p, Call& call) {
   });
 }
 
+void run(const AlignParams& p, Call& call) {
+  visit_dtype(p.dtype, [&]<class T>() {
+    if constexpr (is_float_v<T>) align<T>(p, call);
+  });
+}
+
 template <class Params>
 size_t workspace(const Params* params, int device, Status* status) {
   return guarded(status, [&] {
@@ -183,6 +189,8 @@ constexpr Backend kBackend = {kAbi,
                               enqueue<BackwardParams>,
                               workspace<ViterbiParams>,
                               enqueue<ViterbiParams>,
+                              workspace<AlignParams>,
+                              enqueue<AlignParams>,
                               allocate,
                               release,
                               order,

@@ -48,6 +48,8 @@ struct Backend {
   void (*matmul_backward)(const BackwardParams*, const Queue*, void* workspace, Status*);
   size_t (*viterbi_workspace)(const ViterbiParams*, int device, Status*);
   void (*viterbi)(const ViterbiParams*, const Queue*, void* workspace, Status*);
+  size_t (*align_workspace)(const AlignParams*, int device, Status*);
+  void (*align)(const AlignParams*, const Queue*, void* workspace, Status*);
 
   // Stream-ordered memory of the device, for callers that bring no allocator, and ordering between streams.
   void* (*allocate)(size_t bytes, const Queue*, Status*);

@@ -14,4 +14,7 @@ void gradient(const BackwardParams& params, Call& call);
 template <class In>
 void viterbi(const ViterbiParams& params, Call& call);
 
+template <class In>
+void align(const AlignParams& params, Call& call);
+
 }  // namespace tropical::cuda

@@ -1,13 +1,13 @@
 """The best path through a trellis of states."""
 
-import math
 import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _core
-from .._arrays import Kind, common_kind, device_of, placed
+from .._arrays import common_kind, placed
+from ._batches import common_batch, flat, lengths_of
 
 
 class ViterbiResult(NamedTuple):
@@ -110,32 +110,25 @@ def viterbi(
             stacklevel=2,
         )
     steps = emission.shape[-2]
-    ends = None if lengths is None else _lengths(kind, lengths, emission, steps)
+    ends = None
+    if lengths is not None:
+        ends = lengths_of(kind, lengths, "lengths", "log_emission", emission, steps)
     leads = {name: _lead(name, x) for name, x in arrays.items()}
     if ends is not None:
         leads["lengths"] = tuple(ends.shape)
-    try:
-        batch = np.broadcast_shapes(*leads.values())
-    except ValueError:
-        raise ValueError(
-            "the leading axes do not broadcast: "
-            + ", ".join(f"{name} has {lead}" for name, lead in leads.items())
-        ) from None
+    batch = common_batch(leads)
 
-    def flat(name: str, full: bool = False) -> Any:
-        """The array with one batch axis; of size 1 where one member serves all."""
-        x = arrays.get(name)
-        return None if x is None else _flat(kind, x, leads[name], batch, full)
+    def shared(name: str) -> Any:
+        if name not in arrays:
+            return None
+        return flat(kind, arrays[name], leads[name], batch, one_serves_all=True)
 
-    e = flat("log_emission", full=True)
-    a = transition if transition.ndim == 2 else flat("log_transition")
-    if isinstance(ends, np.ndarray):
-        until = np.broadcast_to(ends, batch).reshape(-1)
-    else:
-        until = None if ends is None else _flat(kind, ends, leads["lengths"], batch, True)
+    e = flat(kind, emission, leads["log_emission"], batch)
+    a = transition if transition.ndim == 2 else shared("log_transition")
+    until = None if ends is None else flat(kind, ends, leads["lengths"], batch)
     with placed(kind, emission, stream) as queue:
         made = _core.viterbi(
-            e, a, flat("log_initial"), flat("log_final"), until, kind.library == "torch", threads, queue
+            e, a, shared("log_initial"), shared("log_final"), until, kind.library == "torch", threads, queue
         )
     paths, scores = (kind.result(x) for x in made)
     paths, scores = paths.reshape((*batch, steps)), scores.reshape(batch)
@@ -169,15 +162,6 @@ def _check_shapes(arrays: dict[str, Any]) -> None:
             raise ValueError(f"{name} has shape {tuple(x.shape)}, expected (..., {states})")
 
 
-def _flat(kind: Kind, x: Any, lead: tuple[int, ...], batch: tuple[int, ...], full: bool) -> Any:
-    own = tuple(x.shape[len(lead) :])
-    if math.prod(lead) == 1 and not full:
-        return x.reshape((1, *own))
-    if lead != batch:
-        x = kind.broadcast(x, (*batch, *own))
-    return x.reshape((math.prod(batch), *own))
-
-
 def _looks_probable(transition: Any) -> bool:
     if transition.ndim > 2:
         if 0 in transition.shape:
@@ -187,18 +171,3 @@ def _looks_probable(transition: Any) -> bool:
         if not (float(transition.min()) >= 0 and float(transition.max()) <= 1):
             return False
         return bool(abs(transition.sum(-1) - 1).max() < _PROBABLE)
-
-
-def _lengths(kind: Kind, lengths: Any, emission: Any, steps: int) -> Any:
-    """The lengths where the emission is; those in host memory are checked."""
-    if device_of(lengths, "lengths") is not None:
-        common_kind(log_emission=emission, lengths=lengths)
-        return kind.operand(lengths, "lengths")
-    host = np.asarray(lengths)
-    if host.dtype.kind not in "iu":
-        raise TypeError(f"lengths is of dtype {host.dtype}, expected integers")
-    if host.size and (host.min() < 0 or host.max() > steps):
-        wrong = host[(host < 0) | (host > steps)].flat[0]
-        raise ValueError(f"lengths holds {wrong}, expected values in [0, {steps}]")
-    host = host.astype(np.int32)
-    return host if kind.device(emission) is None else kind.from_host(host, emission)
