@@ -88,6 +88,7 @@ struct ViterbiParams {
   Strided paths;           // (batch, step)
   Strided scores;          // (batch)
   bool lengths_are_int64 = false, paths_are_int64 = false;
+  bool scan = false;  // the values by products of matrices in log-many rounds instead of step by step
   int threads = 0;
   CancelFlag cancel;
 };

@@ -97,6 +97,7 @@ void viterbi(const DLTensor& emission, const DLTensor& transition, const DLTenso
   const char* names[] = {"log_emission", "log_transition", "log_initial", "log_final", "lengths"};
   check_outputs({&paths, &scores}, {"paths", "scores"}, read, names);
   check_threads(options.threads);
+  p.scan = options.scan;
   p.threads = options.threads;
   p.cancel.flag = options.cancel;
   execute(p, emission, options.cuda);

@@ -13,6 +13,9 @@ struct TrellisOptions {
   int threads = 0;
   // Polled at every step; once true, the call throws Error(cancelled) and the outputs hold unspecified values.
   const std::atomic<bool>* cancel = nullptr;
+  // For viterbi: the values by products of matrices in log2(T) rounds, for long sequences of few states. It does S times the
+  // work, takes scratch memory of 2 x B x T x S x S, and adds in another order, so that floats may differ by rounding.
+  bool scan = false;
   // For tensors on a CUDA device.
   CudaOptions cuda = {};
 };

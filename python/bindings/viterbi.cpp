@@ -53,7 +53,7 @@ nb::tuple run_trellis(Operands& operands, const Stream& on, nb::handle threads, 
 }
 
 nb::tuple viterbi_arrays(nb::handle emission, nb::handle transition, nb::handle initial, nb::handle final,
-                         nb::handle lengths, bool paths_are_int64, nb::handle threads, nb::handle stream) {
+                         nb::handle lengths, bool paths_are_int64, bool scan, nb::handle threads, nb::handle stream) {
   const Stream on = stream_of(stream);
   Operands operands(on);
   const DLTensor& e = three_axes(*operands.read(emission, "log_emission"), "log_emission");
@@ -66,7 +66,8 @@ nb::tuple viterbi_arrays(nb::handle emission, nb::handle transition, nb::handle 
   Output paths(made, "paths", {e.shape[0], e.shape[1]}, integer_type(paths_are_int64), operands.first(), on);
   Output scores(made, "scores", {e.shape[0]}, is_double ? dlpack_dtype<double>() : dlpack_dtype<float>(),
                 operands.first(), on);
-  return run_trellis(operands, on, threads, paths, scores, [&](const TrellisOptions& o) {
+  return run_trellis(operands, on, threads, paths, scores, [&](TrellisOptions o) {
+    o.scan = scan;
     viterbi(e, a, first, last, ends, *paths.tensor(), *scores.tensor(), o);
   });
 }
@@ -93,9 +94,9 @@ nb::tuple forced_align_arrays(nb::handle log_probs, nb::handle targets, nb::hand
 void bind_viterbi(nb::module_& m) {
   const nb::arg any;
   const auto none = nb::arg().none();
-  m.def("viterbi", &viterbi_arrays, any, any, none, none, none, any, none, none,
+  m.def("viterbi", &viterbi_arrays, any, any, none, none, none, any, any, none, none,
         nb::sig("def viterbi(log_emission: object, log_transition: object, log_initial: object | None, "
-                "log_final: object | None, lengths: object | None, paths_are_int64: bool, threads: object, "
+                "log_final: object | None, lengths: object | None, paths_are_int64: bool, scan: bool, threads: object, "
                 "stream: int | None, /) -> tuple[typing.Any, typing.Any]"));
   m.def("forced_align", &forced_align_arrays, any, any, none, none, any, none, none,
         nb::sig("def forced_align(log_probs: object, targets: object, input_lengths: object | None, "

@@ -19,7 +19,9 @@ def scores(rng, shape, dtype, kind):
     x = rng.normal(size=shape)
     if kind == "ties":
         x = rng.integers(-2, 2, shape).astype(float)
-    if kind in ("impossible", "nan", "infinite"):
+    if kind == "impossible integers":
+        x = rng.integers(-2, 2, shape).astype(float)
+    if kind.startswith("impossible") or kind in ("nan", "infinite"):
         x[rng.random(shape) < 0.3] = -np.inf
     if kind == "nan":
         x[rng.random(shape) < 0.02] = np.nan
@@ -29,10 +31,10 @@ def scores(rng, shape, dtype, kind):
 
 
 @st.composite
-def problems(draw):
+def problems(draw, kinds=("normal", "ties", "impossible", "nan", "infinite")):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     dtype = draw(st.sampled_from(FLOATS))
-    kind = draw(st.sampled_from(("normal", "ties", "impossible", "nan", "infinite")))
+    kind = draw(st.sampled_from(kinds))
     steps, states = draw(st.sampled_from((0, 1, 2, 5, 9))), draw(st.sampled_from((1, 2, 3, 17, 40)))
     batch = draw(st.sampled_from(((), (1,), (3,), (2, 2), (0,))))
     lead = lambda: batch if draw(st.booleans()) else batch[1:]  # noqa: E731
@@ -45,10 +47,27 @@ def problems(draw):
     return make((*batch, steps, states)), make(square), initial, final, lengths
 
 
+@pytest.mark.filterwarnings("ignore:log_transition looks like")
 @given(problems())
 def test_meaning(problem):
     *arrays, lengths = problem
     check(tg.viterbi(*arrays, lengths=lengths), trellis.batched(*arrays, lengths))
+
+
+@pytest.mark.filterwarnings("ignore:log_transition looks like")
+@given(problems(kinds=("ties", "impossible integers")))
+def test_scan_of_integers(problem):
+    # Sums of small integers are exact in any order.
+    *arrays, lengths = problem
+    check(tg.viterbi(*arrays, lengths=lengths, method="scan"), trellis.batched(*arrays, lengths))
+
+
+def test_scan_of_floats():
+    rng = np.random.default_rng(8)
+    e, a = rng.normal(size=(3, 1000, 6)), rng.normal(size=(6, 6))
+    step, scan = tg.viterbi(e, a), tg.viterbi(e, a, method="scan")
+    np.testing.assert_allclose(scan.scores, step.scores, rtol=1e-13)
+    np.testing.assert_array_equal(scan.paths, step.paths)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -122,7 +141,7 @@ E, A = np.zeros((4, 3)), np.zeros((3, 3))
         ((E, A), {"lengths": 5}, ValueError, r"lengths holds 5, expected values in \[0, 4\]"),
         ((E, A), {"lengths": [-1]}, ValueError, r"lengths holds -1, expected values in \[0, 4\]"),
         ((E, A), {"lengths": 1.5}, TypeError, "lengths is of dtype float64, expected integers"),
-        ((E, A), {"method": "greedy"}, ValueError, "method is 'greedy', expected one of 'sequential'"),
+        ((E, A), {"method": "greedy"}, ValueError, "method is 'greedy', expected one of 'sequential', 'scan'"),
         ((E, A), {"threads": 0}, ValueError, "threads is 0, expected None or a positive int"),
         ((E, A), {"stream": 1}, ValueError, "stream is 1, expected None for arrays in host memory"),
     ],

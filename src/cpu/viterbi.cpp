@@ -7,6 +7,7 @@
 #include "cpu/backend.h"
 #include "parallel.h"
 #include "trellis.h"
+#include "trellis_scan.h"
 #include "tropical_gemm/error.h"
 #include "visit.h"
 #include "workspace.h"
@@ -23,8 +24,10 @@ class Recurrence {
       : p_(p),
         matrices_(sequences_share(p) ? 1 : p.batch),
         scope_(workspace_, Workspace::padded(static_cast<size_t>(history_size()) * sizeof(F)) +
-                               2 * Workspace::padded(static_cast<size_t>(copies_size()) * sizeof(F))) {
+                               2 * Workspace::padded(static_cast<size_t>(copies_size()) * sizeof(F)) +
+                               Workspace::padded(static_cast<size_t>(scan_size()) * sizeof(F))) {
     history_ = scope_.template take<F>(static_cast<size_t>(history_size()));
+    scan_ = scope_.template take<F>(static_cast<size_t>(scan_size()));
     if (!copies()) return;
     matrix_ = scope_.template take<F>(static_cast<size_t>(copies_size()));
     transposed_ = scope_.template take<F>(static_cast<size_t>(copies_size()));
@@ -35,12 +38,16 @@ class Recurrence {
     const int threads = thread_count(p_.threads);
     // Threads that each compute sequences of their own need not wait for each other at every step; but they must not
     // share the place where a step's matrices are widened.
-    const bool apart = p_.batch >= threads && (steps_share(p_) || !copies());
+    const bool apart = p_.batch >= threads && (steps_share(p_) || !copies()) && !p_.scan;
     const int64_t parts = apart ? threads : 1;
     parallel_for(parts, static_cast<int>(parts), [&](int64_t part, int) {
       const int64_t first = p_.batch * part / parts, last = p_.batch * (part + 1) / parts;
       if (first == last) return;
-      forward(first, last, parts > 1 ? 1 : threads);
+      start(first, last);
+      if (p_.scan)
+        scan(threads);
+      else
+        forward(first, last, parts > 1 ? 1 : threads);
       for (int64_t b = first; b < last; ++b) trace(b);
     });
   }
@@ -50,6 +57,9 @@ class Recurrence {
   bool copies() const { return is_half_v<T> || steps_share(p_); }
   int64_t history_size() const { return p_.steps * p_.batch * p_.states; }
   int64_t copies_size() const { return copies() ? matrices_ * p_.states * p_.states : 0; }
+  int64_t scan_size() const {
+    return p_.scan && p_.steps > 1 ? p_.batch * scan_matrices(p_.steps - 1) * p_.states * p_.states : 0;
+  }
   F* values(int64_t t, int64_t b) const { return history_ + (t * p_.batch + b) * p_.states; }
 
   static F read(const Strided& x, int64_t at) { return widen(static_cast<const T*>(x.data)[at]); }
@@ -92,14 +102,36 @@ class Recurrence {
     return {matrix_ + (one ? 0 : first) * s * s, s, 1, {one ? 0 : s * s}};
   }
 
+  void start(int64_t first, int64_t last) const {
+    for (int64_t b = first; p_.steps > 0 && b < last; ++b)
+      add_emission(b, 0, [&](int64_t j) {
+        return p_.initial.data ? read(p_.initial, b * p_.initial.stride[0] + j * p_.initial.stride[1]) : F{0};
+      });
+  }
+
+  // All values at once; the matrices are those of the transitions with the emissions added.
+  void scan(int threads) {
+    const int64_t s = p_.states, n = std::max<int64_t>(p_.steps - 1, 0);
+    parallel_for(p_.batch * n, threads, [&](int64_t task, int) {
+      const int64_t b = task / n, t = task % n + 1;
+      F* to = scan_ + task * s * s;
+      const bool counts = t < length_of(p_, b);
+      const int64_t e = b * p_.emission.stride[0] + t * p_.emission.stride[1], a = transition_at(b, t);
+      for (int64_t i = 0; i < s; ++i)
+        for (int64_t j = 0; j < s; ++j)
+          to[i * s + j] = counts ? read(p_.transition, a + i * p_.transition.stride[2] + j * p_.transition.stride[3]) +
+                                       read(p_.emission, e + j * p_.emission.stride[2])
+                                 : F{0};
+    });
+    scan_values(history_, p_.batch * s, p_.batch, s, n, scan_, [&](MatmulParams m) {
+      m.threads = threads;
+      m.cancel = p_.cancel;
+      matmul(m);
+    });
+  }
+
   void forward(int64_t first, int64_t last, int threads) {
     const int64_t s = p_.states;
-    const auto start = [&](int64_t b) {
-      return [this, b](int64_t j) {
-        return p_.initial.data ? read(p_.initial, b * p_.initial.stride[0] + j * p_.initial.stride[1]) : F{0};
-      };
-    };
-    for (int64_t b = first; p_.steps > 0 && b < last; ++b) add_emission(b, 0, start(b));
     MatmulParams m;
     m.semiring = Semiring::max_plus;
     m.dtype = TypeInfo<F>::kId;
@@ -168,6 +200,7 @@ class Recurrence {
   F* history_ = nullptr;     // (step, batch, state)
   F* matrix_ = nullptr;      // (matrix, from, to)
   F* transposed_ = nullptr;  // (matrix, to, from)
+  F* scan_ = nullptr;        // the matrices of a scan
 };
 
 }  // namespace

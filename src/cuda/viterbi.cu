@@ -6,6 +6,7 @@
 #include "launch.cuh"
 #include "product.h"
 #include "trellis.h"
+#include "trellis_scan.h"
 
 namespace tropical::cuda {
 namespace {
@@ -64,6 +65,22 @@ __global__ void add_emission(Trellis<In> x, int64_t t) {
     else if (p.initial.data)
       best = x.read(p.initial, b * p.initial.stride[0] + j * p.initial.stride[1]);
     *v = best + x.read(p.emission, b * p.emission.stride[0] + t * p.emission.stride[1] + j * p.emission.stride[2]);
+  }
+}
+
+// For a scan: the transitions of all steps with the emissions added, (batch, step - 1, from, to).
+template <class In>
+__global__ void make_matrices(Trellis<In> x, typename Trellis<In>::F* to) {
+  using F = typename Trellis<In>::F;
+  const ViterbiParams& p = x.p;
+  const int64_t s = p.states, between = p.steps - 1, total = p.batch * between * s * s;
+  for (int64_t at = blockIdx.x * int64_t{kThreads} + threadIdx.x; at < total; at += int64_t{gridDim.x} * kThreads) {
+    const int64_t j = at % s, i = at / s % s, t = at / (s * s) % between + 1, b = at / (s * s) / between;
+    F value = 0;
+    if (t < length_of(p, b))
+      value = x.read(p.transition, x.transition_at(b, t) + i * p.transition.stride[2] + j * p.transition.stride[3]) +
+              x.read(p.emission, b * p.emission.stride[0] + t * p.emission.stride[1] + j * p.emission.stride[2]);
+    to[at] = value;
   }
 }
 
@@ -133,6 +150,33 @@ __global__ void __launch_bounds__(kTraceThreads) trace(Trellis<In> x) {
   }
 }
 
+// The values of steps 1, 2, ...
+template <class In, class Copy, class Add, class Multiply>
+void step_by_step(const Trellis<In>& x, const Call& call, const Copy& copy, const Add& add, const Multiply& multiply) {
+  const ViterbiParams& p = x.p;
+  const int64_t s = p.states;
+  MatmulParams m;
+  m.semiring = Semiring::max_plus;
+  m.dtype = TypeInfo<wide_t<In>>::kId;
+  m.k = m.n = s;
+  m.m = x.one_matrix ? p.batch : 1;
+  if (!x.one_matrix) m.batch = {1, {p.batch}};
+  for (int64_t t = 1; t < p.steps; ++t) {
+    if (!x.matrix) {
+      const auto* data = static_cast<const In*>(p.transition.data) + x.transition_at(0, t);
+      m.b = {const_cast<In*>(data), p.transition.stride[2], p.transition.stride[3], {p.transition.stride[0]}};
+    } else {
+      if (!steps_share(p)) copy(t);
+      m.b = {x.matrix, s, 1, {x.one_matrix ? 0 : s * s}};
+    }
+    m.a = {x.history + (t - 1) * x.step_size, s, 1, {s}};
+    m.c = {x.history + t * x.step_size, s, 1, {s}};
+    multiply(m);
+    add(t);
+    if (call.target.dry && steps_share(p)) break;  // the other steps are like this one
+  }
+}
+
 }  // namespace
 
 template <class In>
@@ -154,28 +198,19 @@ void viterbi(const ViterbiParams& p, Call& call) {
   if (p.steps > 1 && steps_share(p)) copy(1);
   if (p.steps > 0) add(0);
 
-  MatmulParams m;
-  m.semiring = Semiring::max_plus;
-  m.dtype = TypeInfo<F>::kId;
-  m.k = m.n = s;
-  m.m = x.one_matrix ? p.batch : 1;
-  if (!x.one_matrix) m.batch = {1, {p.batch}};
   size_t most = 0;
-  for (int64_t t = 1; t < p.steps; ++t) {
-    if (!x.matrix) {
-      const auto* data = static_cast<const In*>(p.transition.data) + x.transition_at(0, t);
-      m.b = {const_cast<In*>(data), p.transition.stride[2], p.transition.stride[3], {p.transition.stride[0]}};
-    } else {
-      if (!steps_share(p)) copy(t);
-      m.b = {x.matrix, s, 1, {x.one_matrix ? 0 : s * s}};
-    }
-    m.a = {x.history + (t - 1) * x.step_size, s, 1, {s}};
-    m.c = {x.history + t * x.step_size, s, 1, {s}};
+  const auto multiply = [&](const MatmulParams& m) {
     Call step = call;  // every product may use the same scratch memory
     product<MaxPlus, F>(m, step);
     most = std::max(most, step.scratch.used());
-    add(t);
-    if (call.target.dry && steps_share(p)) break;  // the other steps are like this one
+  };
+  if (p.scan && p.steps > 1) {
+    const int64_t n = p.steps - 1;
+    F* matrices = call.scratch.take<F>(p.batch * scan_matrices(n) * s * s);
+    launch<&make_matrices<In>>(call.target, ceil_div(p.batch * n * s * s, kThreads), kThreads, 0, x, matrices);
+    scan_values(x.history, x.step_size, p.batch, s, n, matrices, multiply);
+  } else {
+    step_by_step(x, call, copy, add, multiply);
   }
   call.scratch.reach(most);
   launch<&trace<In>>(call.target, p.batch, kTraceThreads, 0, x);

@@ -17,7 +17,7 @@ class ViterbiResult(NamedTuple):
     scores: Any
 
 
-_METHODS = ("sequential",)
+_METHODS = ("sequential", "scan")
 _PROBABLE = 1e-3  # how far from 1 a row of probabilities may sum
 
 
@@ -53,7 +53,9 @@ def viterbi(
         Integers in host memory must lie in ``[0, T]``; on a CUDA device they are not inspected and count as
         clamped.
     method
-        ``"sequential"``: step by step.
+        ``"sequential"``: step by step. ``"scan"``: by products of matrices in log2(T) rounds, for long sequences
+        of few states; it does S times the work, takes memory of ``2 * T * S * S`` a sequence, and adds in
+        another order, so that the scores of floats may differ by rounding.
     stream, threads
         As for :func:`tropical_gemm.matmul`.
 
@@ -70,7 +72,8 @@ def viterbi(
     No backpointers are stored: the values ``v`` are (of the size of ``log_emission``), and each path is
     traced back by the same sums. On a CUDA device the host does not wait.
 
-    Source: A. Viterbi, IEEE Trans. Inf. Theory 13 (1967) 260; L. Rabiner, Proc. IEEE 77 (1989) 257, III.B.
+    Source: A. Viterbi, IEEE Trans. Inf. Theory 13 (1967) 260; L. Rabiner, Proc. IEEE 77 (1989) 257, III.B;
+    the scan: G. Blelloch, Prefix sums and their applications (1990).
 
     Raises
     ------
@@ -128,7 +131,7 @@ def viterbi(
     until = None if ends is None else flat(kind, ends, leads["lengths"], batch)
     with placed(kind, emission, stream) as queue:
         made = _core.viterbi(
-            e, a, shared("log_initial"), shared("log_final"), until, kind.library == "torch", threads, queue
+            e, a, shared("log_initial"), shared("log_final"), until, kind.library == "torch", method == "scan", threads, queue
         )
     paths, scores = (kind.result(x) for x in made)
     paths, scores = paths.reshape((*batch, steps)), scores.reshape(batch)
