@@ -60,4 +60,16 @@ void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions&
   on_device(params, a.device.device_id, options, gpu.backward_workspace, gpu.matmul_backward);
 }
 
+void execute(const ViterbiParams& params, const DLTensor& emission, const CudaOptions& options) {
+  if (!on_cuda(emission)) return cpu::viterbi(params);
+  const cuda::Backend& gpu = cuda::backend();
+  on_device(params, emission.device.device_id, options, gpu.viterbi_workspace, gpu.viterbi);
+}
+
+void execute(const AlignParams& params, const DLTensor& log_probs, const CudaOptions& options) {
+  if (!on_cuda(log_probs)) return cpu::align(params);
+  const cuda::Backend& gpu = cuda::backend();
+  on_device(params, log_probs.device.device_id, options, gpu.align_workspace, gpu.align);
+}
+
 }  // namespace tropical

@@ -72,4 +72,41 @@ struct BackwardParams {
   int threads = 0;
 };
 
+// A tensor of known axes; stride 0 where one element serves all.
+struct Strided {
+  void* data = nullptr;
+  int64_t stride[4] = {};
+};
+
+struct ViterbiParams {
+  DType dtype{};  // f16 bf16 f32 f64; the recurrence and the scores are f64 for f64, otherwise f32
+  int64_t batch = 0, steps = 0, states = 0;
+  Strided emission;        // (batch, step, state)
+  Strided transition;      // (batch, step - 1, from, to)
+  Strided initial, final;  // (batch, state); data is null where there is none
+  Strided lengths;         // (batch); data is null where all sequences have all steps
+  Strided paths;           // (batch, step)
+  Strided scores;          // (batch)
+  bool lengths_are_int64 = false, paths_are_int64 = false;
+  bool scan = false;  // the values by products of matrices in log-many rounds instead of step by step
+  int threads = 0;
+  CancelFlag cancel;
+};
+
+struct AlignParams {
+  DType dtype{};  // f16 bf16 f32 f64
+  int64_t batch = 0, steps = 0, classes = 0, targets = 0;
+  int64_t blank = 0;
+  Strided log_probs;       // (batch, step, class)
+  Strided target;          // (batch, position)
+  Strided input_lengths;   // (batch); data is null where all steps count
+  Strided target_lengths;  // (batch); data is null where all targets count
+  Strided labels;          // (batch, step)
+  Strided scores;          // (batch, step), of dtype
+  bool targets_are_int64 = false, input_lengths_are_int64 = false, target_lengths_are_int64 = false;
+  bool labels_are_int64 = false;
+  int threads = 0;
+  CancelFlag cancel;
+};
+
 }  // namespace tropical

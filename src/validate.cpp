@@ -4,78 +4,12 @@
 #include <limits>
 #include <string>
 
-#include "overlap.h"
+#include "checks.h"
 #include "tensor.h"
 #include "visit.h"
 
 namespace tropical {
 namespace {
-
-[[noreturn]] void bad_value(const std::string& text) { throw Error(ErrorCode::invalid_value, text); }
-[[noreturn]] void bad_type(const std::string& text) { throw Error(ErrorCode::invalid_type, text); }
-
-// All tensors of a call are where `a` is.
-void check_device(const DLTensor& x, const char* name, const DLTensor& a) {
-  if (!on_host(x) && !on_cuda(x))
-    throw Error(ErrorCode::unsupported,
-                std::string(name) + " is on " + device_text(x) + ", expected host memory or a CUDA device");
-  if (on_cuda(x) != on_cuda(a) || (on_cuda(x) && x.device.device_id != a.device.device_id))
-    bad_value("a is on " + device_text(a) + " and " + name + " is on " + device_text(x) +
-              "; all arrays of a call have to be on one device");
-}
-
-// What every tensor must satisfy before its shape is looked at.
-void check_tensor(const DLTensor& x, const char* name, const DLTensor& a) {
-  const std::string who = name;
-  check_device(x, name, a);
-  if (x.ndim > kMaxBatchDims + 2)
-    bad_value(who + " has " + std::to_string(x.ndim) + " dimensions, at most " + std::to_string(kMaxBatchDims + 2) +
-              " are supported");
-  int64_t count = item_bytes(x);
-  for (int d = 0; d < x.ndim; ++d) {
-    if (x.shape[d] < 0) bad_value(who + " has a negative size in its shape " + shape_text(x));
-    if (__builtin_mul_overflow(count, std::max<int64_t>(x.shape[d], 1), &count))
-      bad_value(who + " of shape " + shape_text(x) + " has more bytes than 64 bits can count");
-  }
-  if (is_empty(x)) return;
-  if (!x.data) bad_value(who + " of shape " + shape_text(x) + " has a null data pointer");
-  if (reinterpret_cast<uintptr_t>(data_of(x)) % static_cast<uintptr_t>(item_bytes(x)))
-    bad_value(who + " is not aligned to its element size of " + std::to_string(item_bytes(x)) +
-              " bytes; pass an aligned copy");
-}
-
-// The product of two vectors has no axes, so a result may have none; an operand may not.
-void check_operand(const DLTensor& x, const char* name, const DLTensor& a) {
-  if (x.ndim < 1) bad_value(std::string(name) + " has 0 dimensions, expected at least 1");
-  check_tensor(x, name, a);
-}
-
-void check_written(const DLTensor& x, const char* name) {
-  if (is_empty(x)) return;  // its strides mean nothing
-  for (int d = 0; d < x.ndim; ++d)
-    if (x.shape[d] > 1 && stride_of(x, d) == 0)
-      bad_value(std::string(name) + " of shape " + shape_text(x) + " has stride 0 in axis " + std::to_string(d) +
-                "; an output needs an element of its own for each entry");
-  if (overlaps_itself(x)) bad_value(std::string(name) + " of shape " + shape_text(x) + " overlaps itself in memory");
-}
-
-void check_disjoint(const DLTensor& written, const char* name, const DLTensor& other, const char* other_name) {
-  if (overlaps(written, other))
-    bad_value(std::string(name) + " overlaps " + other_name + " in memory; pass an output of its own");
-}
-
-// Of `name`, which has to have the shape of the product a x b.
-void check_shape(const DLTensor& x, const char* name, const std::vector<int64_t>& expected) {
-  if (x.ndim != static_cast<int>(expected.size()) || !std::equal(expected.begin(), expected.end(), x.shape))
-    bad_value(std::string(name) + " has shape " + shape_text(x) + ", expected " +
-              shape_text(expected.data(), static_cast<int>(expected.size())));
-}
-
-void check_dtype(const DLTensor& x, const char* name, DType expected, const char* like) {
-  const DType d = dtype_of(x.dtype, name);
-  if (d != expected)
-    bad_type(std::string(name) + " has dtype " + dtype_name(d) + ", expected " + dtype_name(expected) + like);
-}
 
 int batch_dims(const DLTensor& x) { return std::max(x.ndim - 2, 0); }
 
@@ -159,19 +93,30 @@ void check_semiring(Semiring semiring, DType dtype) {
              (semiring == Semiring::or_and ? "it is defined on bool only" : "bool is for or_and only"));
 }
 
+// Of both operands; the semiring has it.
+DType operand_dtype(Semiring semiring, const DLTensor& a, const DLTensor& b) {
+  const DType dtype = dtype_of(a.dtype, "a");
+  check_dtype(b, "b", dtype, " like a");
+  check_semiring(semiring, dtype);
+  return dtype;
+}
+
 constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
 
 }  // namespace
 
 std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b) { return product_shape(a, b).full; }
 
+std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor& a, const DLTensor& b) {
+  operand_dtype(semiring, a, b);
+  return product_shape(a, b).full;
+}
+
 MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
                              const DLTensor* argmax, const MatmulOptions& options) {
   MatmulParams p;
   p.semiring = semiring;
-  p.dtype = dtype_of(a.dtype, "a");
-  check_dtype(b, "b", p.dtype, " like a");
-  check_semiring(semiring, p.dtype);
+  p.dtype = operand_dtype(semiring, a, b);
   const ProductShape s = product_shape(a, b);
   p.m = s.m, p.n = s.n, p.k = s.k, p.batch = s.batch;
 
@@ -203,8 +148,7 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
   } else if (options.argmax_offset != 0) {
     bad_value("argmax_offset is " + std::to_string(options.argmax_offset) + " but no argmax was asked for");
   }
-  if (options.threads < 0)
-    bad_value("threads is " + std::to_string(options.threads) + ", expected 0 (all) or a positive number");
+  check_threads(options.threads);
   p.accumulate = options.accumulate;
   p.argmax_offset = options.argmax_offset;
   p.threads = options.threads;
@@ -217,9 +161,7 @@ BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, cons
                                  const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads) {
   BackwardParams p;
   p.semiring = semiring;
-  p.dtype = dtype_of(a.dtype, "a");
-  check_dtype(b, "b", p.dtype, " like a");
-  check_semiring(semiring, p.dtype);
+  p.dtype = operand_dtype(semiring, a, b);
   bool differentiable = false;
   visit(semiring, p.dtype, [&]<class S, class T>() { differentiable = differentiable_v<S, T>; });
   if (!differentiable)
@@ -231,13 +173,10 @@ BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, cons
   check_dtype(grad_c, "grad_c", p.dtype, " like a");
   check_shape(grad_c, "grad_c", s.full);
   check_tensor(grad_c, "grad_c", a);
-  const DType index = dtype_of(argmax.dtype, "argmax");
-  if (index != DType::i32 && index != DType::i64)
-    bad_type(std::string("argmax has dtype ") + dtype_name(index) + ", expected int32 or int64");
-  p.argmax_is_int64 = index == DType::i64;
+  p.argmax_is_int64 = is_int64(argmax, "argmax");
   check_shape(argmax, "argmax", s.full);
   check_tensor(argmax, "argmax", a);
-  if (threads < 0) bad_value("threads is " + std::to_string(threads) + ", expected 0 (all) or a positive number");
+  check_threads(threads);
 
   const bool row = a.ndim > 1, col = b.ndim > 1;
   p.grad_c = operand(grad_c, p.batch, row, col);

@@ -29,12 +29,17 @@ template <class Params>
 void run(const Params* params, const cuda::Queue* queue, void* scratch, cuda::Status* status) {
   log.device = queue->device, log.stream = queue->stream, log.workspace = scratch;
   ++log.calls;
-  if (params->k == 777) return fail(status, ErrorCode::unsupported, "the fake refuses K = 777");
   std::memset(scratch, 0xEE, kWorkspace);
-  if constexpr (std::is_same_v<Params, MatmulParams>)
+  if constexpr (std::is_same_v<Params, MatmulParams>) {
+    if (params->k == 777) return fail(status, ErrorCode::unsupported, "the fake refuses K = 777");
     cpu::matmul(*params);
-  else
+  } else if constexpr (std::is_same_v<Params, BackwardParams>) {
     cpu::matmul_backward(*params);
+  } else if constexpr (std::is_same_v<Params, ViterbiParams>) {
+    cpu::viterbi(*params);
+  } else {
+    cpu::align(*params);
+  }
 }
 
 constexpr cuda::Backend kBackend{
@@ -51,6 +56,10 @@ constexpr cuda::Backend kBackend{
     .matmul = run<MatmulParams>,
     .backward_workspace = workspace<BackwardParams>,
     .matmul_backward = run<BackwardParams>,
+    .viterbi_workspace = workspace<ViterbiParams>,
+    .viterbi = run<ViterbiParams>,
+    .align_workspace = workspace<AlignParams>,
+    .align = run<AlignParams>,
     .allocate =
         [](size_t bytes, const cuda::Queue*, cuda::Status*) {
           ++log.live;

@@ -30,6 +30,8 @@ struct MatmulOptions {
 // The shape of the product, by the rules of numpy.matmul: 1-D operands, broadcast leading dimensions.
 // Throws Error(invalid_value) if the shapes do not fit.
 TROPICAL_API std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b);
+// The same where the dtypes of both must be one that the semiring has; throws Error(invalid_type) otherwise.
+TROPICAL_API std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor& a, const DLTensor& b);
 
 // Computes the product of tensors that are all in host memory, or all on one CUDA device (see CudaOptions). Pinned
 // memory counts as host memory, managed memory as memory of its device.

@@ -190,3 +190,32 @@ def test_semiring_that_is_no_text():
 def test_a_number_of_threads_beyond_every_integer_type():
     with pytest.raises(ValueError, match="threads is " + str(10**30)):
         tg.matmul(A, B, threads=10**30)
+
+
+class Plain:
+    """Speaks DLPack and nothing else."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+def test_more_axes_than_numpy_has():
+    torch = pytest.importorskip("torch")
+    x, k = Plain(torch.ones((1,) * 70)), Plain(torch.zeros((1,) * 70, dtype=torch.int32))
+    with pytest.raises(ValueError, match="a has 70 dimensions, at most 34"):
+        tg.matmul(x, x)
+    with pytest.raises(ValueError, match="a has 70 dimensions, at most 34"):
+        tg.matmul_backward(x, k, x, x)
+
+
+def test_dtypes_are_looked_at_before_memory_is_taken():
+    a = np.broadcast_to(np.ones((1, 1), np.float32), (1 << 24, 1))
+    b = np.broadcast_to(np.ones((1, 1)), (1, 1 << 24))
+    with pytest.raises(TypeError, match="b has dtype float64, expected float32 like a"):
+        tg.matmul(a, b)

@@ -17,16 +17,22 @@ from typing import Any as _Any  # noqa: E402
 
 from ._info import __version__, cuda_available, info, semirings  # noqa: E402
 from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
+from .algorithms.align import AlignResult, forced_align  # noqa: E402
+from .algorithms.viterbi import ViterbiResult, viterbi  # noqa: E402
 
 __all__ = [
+    "AlignResult",
     "MatmulGradients",
     "MatmulResult",
+    "ViterbiResult",
     "__version__",
     "cuda_available",
+    "forced_align",
     "info",
     "matmul",
     "matmul_backward",
     "semirings",
+    "viterbi",
 ]
 
 

@@ -46,6 +46,14 @@ class Kind:
         kind, index = x.__dlpack_device__()
         return int(index) if int(kind) in _CUDA else None
 
+    def broadcast(self, x: Any, shape: tuple[int, ...]) -> Any:
+        """A view of ``x`` in a larger shape."""
+        return x.__array_namespace__().broadcast_to(x, shape)
+
+    def from_host(self, x: np.ndarray[Any, Any], like: Any) -> Any:
+        """A copy of ``x`` on the device of ``like``."""
+        return like.__array_namespace__().asarray(x, device=like.device)
+
     def running_on(self, stream: int | None, device: int, x: Any) -> Any:
         """A context in which the library allocates for work on ``stream``, and what the core is told of it.
 
@@ -87,6 +95,12 @@ class Torch(Kind):
     def device(self, x: Any) -> int | None:
         return int(x.get_device()) if x.is_cuda else None
 
+    def broadcast(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return x.expand(shape)
+
+    def from_host(self, x: np.ndarray[Any, Any], like: Any) -> Any:
+        return sys.modules["torch"].from_numpy(x).to(like.device, non_blocking=True)
+
     @contextmanager
     def running_on(self, stream: int | None, device: int, x: Any) -> Iterator[None]:
         if stream is None:
@@ -113,6 +127,13 @@ class CuPy(Kind):
 
     def device(self, x: Any) -> int:
         return int(x.device.id)
+
+    def broadcast(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return sys.modules["cupy"].broadcast_to(x, shape)
+
+    def from_host(self, x: np.ndarray[Any, Any], like: Any) -> Any:
+        with like.device:
+            return sys.modules["cupy"].asarray(x)
 
     @contextmanager
     def running_on(self, stream: int | None, device: int, x: Any) -> Iterator[None]:
@@ -160,6 +181,13 @@ class Jax(Kind):
         if isinstance(x, _core.DeviceArray):
             x.streams_last = True
         return self.jax.dlpack.from_dlpack(x)
+
+    def broadcast(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return self.jax.numpy.broadcast_to(x, shape)
+
+    def from_host(self, x: np.ndarray[Any, Any], like: Any) -> Any:
+        (device,) = like.devices()
+        return self.jax.device_put(x, device)
 
     def running_on(self, stream: int | None, device: int, x: Any) -> Any:
         # JAX has no current stream, but one for work that is not its own.
@@ -216,6 +244,11 @@ def _kind_of(x: Any, argument: str) -> Kind:
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         return ArrayApi(x.__array_namespace__()) if hasattr(x, "__array_namespace__") else Producer(_name(x))
     raise TypeError(f"{argument} is of type {_name(x)}, expected an array; use numpy.asarray({argument})")
+
+
+def device_of(x: Any, argument: str) -> int | None:
+    """The CUDA device that an array is on; None for host memory, where lists and numbers are too."""
+    return _kind_of(x, argument).device(x) if hasattr(x, "__dlpack_device__") else None
 
 
 def common_kind(**arrays: Any) -> Kind:

@@ -10,6 +10,8 @@ namespace tropical::cpu {
 
 void matmul(const MatmulParams& params);
 void matmul_backward(const BackwardParams& params);
+void viterbi(const ViterbiParams& params);
+void align(const AlignParams& params);
 
 std::string isa();
 std::vector<std::string> isas();

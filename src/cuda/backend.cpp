@@ -94,6 +94,18 @@ void run(const BackwardParams& p, Call& call) {
   visit(p.semiring, p.dtype, [&]<class S, class T>() { gradient<S, T>(p, call); });
 }
 
+void run(const ViterbiParams& p, Call& call) {
+  visit_dtype(p.dtype, [&]<class T>() {
+    if constexpr (is_float_v<T>) viterbi<T>(p, call);
+  });
+}
+
+void run(const AlignParams& p, Call& call) {
+  visit_dtype(p.dtype, [&]<class T>() {
+    if constexpr (is_float_v<T>) align<T>(p, call);
+  });
+}
+
 template <class Params>
 size_t workspace(const Params* params, int device, Status* status) {
   return guarded(status, [&] {
@@ -203,6 +215,10 @@ constexpr Backend kBackend = {kAbi,
                               enqueue<MatmulParams>,
                               workspace<BackwardParams>,
                               enqueue<BackwardParams>,
+                              workspace<ViterbiParams>,
+                              enqueue<ViterbiParams>,
+                              workspace<AlignParams>,
+                              enqueue<AlignParams>,
                               allocate,
                               release,
                               order,

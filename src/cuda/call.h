@@ -1,5 +1,7 @@
 // What a call to this library carries along on the host.
 #pragma once
+#include <algorithm>
+
 #include "args.h"
 
 namespace tropical::cuda {
@@ -23,6 +25,8 @@ class Scratch {
     return reinterpret_cast<T*>(memory_ + at);
   }
   size_t used() const { return used_; }
+  // As if pieces had been taken up to there, which copies of this object have done.
+  void reach(size_t used) { used_ = std::max(used_, used); }
 
  private:
   char* memory_;

@@ -1,5 +1,5 @@
-// One product on one device, for each (semiring, element type); defined in product.cuh and gradient.cuh, instantiated
-// in the generated kernel files.
+// One product or gradient on one device, for each (semiring, element type), defined in product.cuh and gradient.cuh and
+// instantiated in the generated kernel files; and what is built on products, for each element type.
 #pragma once
 #include "call.h"
 
@@ -10,5 +10,11 @@ void product(const MatmulParams& params, Call& call);
 
 template <class S, class In>
 void gradient(const BackwardParams& params, Call& call);
+
+template <class In>
+void viterbi(const ViterbiParams& params, Call& call);
+
+template <class In>
+void align(const AlignParams& params, Call& call);
 
 }  // namespace tropical::cuda

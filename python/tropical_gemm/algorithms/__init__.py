@@ -1,0 +1,1 @@
+"""What is computed by many semiring products."""
