@@ -95,6 +95,31 @@ nb::dict semiring_table() {
   return table;
 }
 
+// (zero, one) of a semiring on a dtype.
+nb::tuple constants_of(nb::handle semiring, const std::string& dtype) {
+  const Semiring wanted = semiring_of(semiring);
+  nb::object found;
+  const auto number = []<class T>(T x) -> nb::object {
+    if constexpr (std::is_same_v<T, bool>)
+      return nb::bool_(x);
+    else if constexpr (is_float_v<T>)
+      return nb::float_(static_cast<double>(widen(x)));
+    else
+      return nb::int_(static_cast<int64_t>(x));
+  };
+  const auto look = [&]<class S, class T>() {
+    if constexpr (supported_v<S, T>)
+      if (S::kId == wanted && dtype == TypeInfo<T>::kName)
+        found = nb::make_tuple(number(S::template zero<T>()), number(S::template one<T>()));
+  };
+  const auto row = [&]<class S, class... T>(TypeList<T...>) { (look.template operator()<S, T>(), ...); };
+  [&]<class... S>(TypeList<S...>) { (row.template operator()<S>(AllTypes{}), ...); }(AllSemirings{});
+  if (!found.is_valid())
+    throw Error(ErrorCode::invalid_type,
+                "the operands have dtype " + dtype + ", which the semiring " + semiring_name(wanted) + " does not have");
+  return nb::tuple(found);
+}
+
 nb::dict cuda_facts() {
   const CudaInfo cuda = cuda_info();
   nb::list devices;
@@ -165,6 +190,8 @@ NB_MODULE(_core, m) {
                 "tuple[typing.Any, typing.Any]"));
   m.def("matmul_shape", &shape_of_product,
         nb::sig("def matmul_shape(a: typing.Sequence[int], b: typing.Sequence[int], /) -> tuple[int, ...]"));
+  m.def("semiring_constants", &constants_of,
+        nb::sig("def semiring_constants(semiring: object, dtype: str, /) -> tuple[typing.Any, typing.Any]"));
   m.def("cuda_info", &cuda_facts, nb::sig("def cuda_info() -> dict[str, typing.Any]"));
   m.def("info", &facts, nb::sig("def info() -> dict[str, typing.Any]"));
   m.def("set_isa", &set_isa, nb::sig("def set_isa(isa: str, /) -> None"));
