@@ -18,15 +18,25 @@ from typing import Any as _Any  # noqa: E402
 from ._info import __version__, cuda_available, info, semirings  # noqa: E402
 from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
 from .algorithms.align import AlignResult, forced_align  # noqa: E402
+from .algorithms.einsum import (  # noqa: E402
+    ContractExpression,
+    EinsumResult,
+    contract_expression,
+    einsum,
+)
 from .algorithms.viterbi import ViterbiResult, viterbi  # noqa: E402
 
 __all__ = [
     "AlignResult",
+    "ContractExpression",
+    "EinsumResult",
     "MatmulGradients",
     "MatmulResult",
     "ViterbiResult",
     "__version__",
+    "contract_expression",
     "cuda_available",
+    "einsum",
     "forced_align",
     "info",
     "matmul",

@@ -1,0 +1,217 @@
+import itertools
+
+import numpy as np
+import oracle
+import pytest
+import tropical_gemm as tg
+from hypothesis import given
+from hypothesis import strategies as st
+
+inf = np.inf
+ADD = {"max": np.maximum, "min": np.minimum, "or": np.logical_or}
+MUL = {"plus": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "and": np.logical_and}
+
+
+def brute(semiring, inputs, output, operands):
+    """Every configuration of every label, with numpy.einsum's own view of what the labels mean."""
+    add, mul = semiring.split("_")
+    labels = list(dict.fromkeys(itertools.chain(*inputs)))
+    sizes = {y: n for term, x in zip(inputs, operands, strict=True) for y, n in zip(term, x.shape, strict=True)}
+    grid = None
+    for term, x in zip(inputs, operands, strict=True):
+        index = np.ix_(*(np.arange(sizes[y]) for y in labels))
+        part = x[tuple(index[labels.index(y)] for y in term)]
+        grid = part if grid is None else MUL[mul](grid, part)
+    grid = np.broadcast_to(grid, [sizes[y] for y in labels])
+    summed = tuple(i for i, y in enumerate(labels) if y not in output)
+    left = [y for y in labels if y in output]
+    if summed:
+        grid = ADD[add[:3] if add != "or" else "or"].reduce(grid, axis=summed)
+    return np.asarray(grid).transpose([left.index(y) for y in output])
+
+
+@st.composite
+def networks(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    semiring = draw(st.sampled_from(tg.semirings))
+    count, names = draw(st.integers(1, 5)), "abcdefg"
+    sizes = {y: draw(st.integers(1, 3)) for y in names}
+    inputs = [draw(st.text(names, max_size=4)) for _ in range(count)]
+    used = sorted(set("".join(inputs)))
+    output = "".join(draw(st.permutations(used)))[: draw(st.integers(0, 3))]
+
+    def make(term):
+        shape = [sizes[y] for y in term]
+        if semiring == "or_and":
+            return rng.random(shape) < 0.6
+        return rng.integers(1, 5, shape).astype(float)
+
+    return semiring, inputs, output, [np.asarray(make(t)) for t in inputs], draw(st.sampled_from((None, 64, 24)))
+
+
+@given(networks())
+def test_meaning(network):
+    semiring, inputs, output, operands, limit = network
+    equation = ",".join(inputs) + "->" + output
+    try:
+        got = tg.einsum(equation, *operands, semiring=semiring, optimize="greedy", memory_limit=limit)
+    except ValueError as error:
+        assert limit is not None and "memory_limit allows" in str(error)  # noqa: PT017
+        return
+    expected = brute(semiring, inputs, output, operands)
+    np.testing.assert_array_equal(got, expected)
+    lists = itertools.chain(*((x, list(t)) for x, t in zip(operands, inputs, strict=True)))
+    np.testing.assert_array_equal(tg.einsum(*lists, list(output), semiring=semiring), expected)
+    if output:
+        return
+    value, assignment = tg.einsum(
+        equation, *operands, semiring=semiring, memory_limit=limit, optimize="greedy", return_assignment=True
+    )
+    assert value == expected
+    assert set(assignment) == set("".join(inputs))
+    mul, along = MUL[semiring.split("_")[1]], None
+    for term, x in zip(inputs, operands, strict=True):
+        part = x[tuple(assignment[y] for y in term)]
+        along = part if along is None else mul(along, part)
+    assert along == value
+
+
+def test_ties_take_the_lowest():
+    a, b = np.zeros((3, 4)), np.zeros((4, 3))
+    got = tg.einsum("ij,ji->", a, b, semiring="min_plus", return_assignment=True)
+    assert got == (0, {"i": 0, "j": 0})
+    a[0, 0] = 1
+    assert tg.einsum("ij->", a, semiring="min_plus", return_assignment=True).assignment == {"i": 0, "j": 1}
+    everywhere = np.full((2, 2), -inf)
+    assert tg.einsum("ij->", everywhere, semiring="max_plus", return_assignment=True) == (-inf, {"i": 0, "j": 0})
+
+
+def test_numpys_notation():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(1, 9, (2, 3, 4)).astype(float), rng.integers(1, 9, (2, 4, 5)).astype(float)
+    expected = tg.matmul(a, b)
+    for equation in ("nij,njk->nik", "...ij,...jk->...ik", "...ij,...jk", " n i j , n j k -> n i k ", "βij,βjk->βik"):
+        np.testing.assert_array_equal(tg.einsum(equation, a, b, semiring="max_plus"), expected)
+    square = rng.normal(size=(4, 4))
+    np.testing.assert_array_equal(tg.einsum("ii->i", square, semiring="max_plus"), square.diagonal())
+    assert tg.einsum("ii", square, semiring="max_plus") == square.diagonal().max()
+    np.testing.assert_array_equal(tg.einsum("ij->ji", square, semiring="max_plus"), square.T)
+    np.testing.assert_array_equal(tg.einsum("ba", square, semiring="max_plus"), square.T)
+    np.testing.assert_array_equal(tg.einsum("i,j", a[0, 0], b[0, 0], semiring="max_plus"), a[0, 0][:, None] + b[0, 0])
+    out = np.empty((4, 4))
+    assert tg.einsum("ij->ji", square, semiring="max_plus", out=out) is out
+    np.testing.assert_array_equal(out, square.T)
+
+
+def test_any_labels():
+    x = np.arange(6.0).reshape(2, 3)
+    site, up = ("site", 1), "up"
+    got = tg.einsum(x, [site, up], x, [site, 7], [7, up], semiring="max_plus")
+    np.testing.assert_array_equal(got, tg.matmul(x.T, x).T)
+    assert tg.einsum(x, [site, up], x, [site, up], semiring="max_plus") == 10
+
+
+def test_two_hundred_tensors_of_a_ring():
+    # More labels than letters; every bond is a hyperedge with a field on it.
+    rng = np.random.default_rng(1)
+    n = 100
+    bonds, fields = rng.integers(-3, 4, (n, 2, 2)).astype(float), rng.integers(-2, 3, (n, 2)).astype(float)
+    arguments = []
+    for i in range(n):
+        arguments += [bonds[i], [i, (i + 1) % n], fields[i], [i]]
+    value, assignment = tg.einsum(*arguments, [], semiring="min_plus", optimize="greedy", return_assignment=True)
+    ring = np.full((2, 2), inf)
+    np.fill_diagonal(ring, 0)
+    for i in range(n):
+        ring = (ring[:, :, None] + (fields[i][:, None] + bonds[i])[None]).min(axis=1)
+    assert value == ring.diagonal().min()
+    s = [assignment[i] for i in range(n)]
+    assert value == sum(bonds[i][s[i], s[(i + 1) % n]] + fields[i][s[i]] for i in range(n))
+
+
+def test_orders():
+    cotengra = pytest.importorskip("cotengra")
+    opt_einsum = pytest.importorskip("opt_einsum")
+    rng = np.random.default_rng(2)
+    terms = ["ab", "bc", "cd", "da", "ac"]
+    operands = [rng.integers(0, 9, (3, 3)).astype(float) for _ in terms]
+    equation = ",".join(terms) + "->"
+    expected = brute("max_plus", terms, "", operands)
+    tree = cotengra.array_contract_tree(terms, (), {y: 3 for y in "abcd"}, optimize="greedy")
+    for optimize in ("auto", "optimal", False, [(0, 1), (0, 1), (0, 1), (0, 1)], opt_einsum.RandomGreedy(max_repeats=2),
+                     [(0, 1, 2), (0, 1, 2)], tree):  # fmt: skip
+        assert tg.einsum(equation, *operands, semiring="max_plus", optimize=optimize) == expected
+
+
+def test_one_expression_for_many():
+    rng = np.random.default_rng(3)
+    chain = tg.contract_expression("nab,nbc,nca->n", (5, 2, 3), (5, 3, 4), (5, 4, 2), semiring="min_plus")
+    for _ in range(3):
+        operands = [rng.integers(0, 9, s).astype(np.int32) for s in ((5, 2, 3), (5, 3, 4), (5, 4, 2))]
+        got = chain(*operands)
+        assert got.dtype == np.int32
+        np.testing.assert_array_equal(got, brute("min_plus", ["nab", "nbc", "nca"], "n", operands))
+    with pytest.raises(ValueError, match=r"operands\[0\] has shape \(1, 2, 3\), expected \(5, 2, 3\)"):
+        chain(operands[0][:1], *operands[1:])
+    with pytest.raises(ValueError, match="2 operands came, expected 3"):
+        chain(*operands[:2])
+
+
+def test_other_kinds():
+    rng = np.random.default_rng(4)
+    operands = [rng.integers(0, 9, s).astype(np.float32) for s in ((2, 3), (3, 4), (4, 2))]
+    expected = tg.einsum("ab,bc,ca->", *operands, semiring="max_plus", return_assignment=True)
+    torch = pytest.importorskip("torch")
+    got = tg.einsum("ab,bc,ca->", *map(torch.from_numpy, operands), semiring="max_plus", return_assignment=True)
+    assert isinstance(got.value, torch.Tensor) and got.value.shape == ()
+    assert (float(got.value), got.assignment) == (expected.value, expected.assignment)
+    assert torch.equal(tg.einsum("ii->i", torch.eye(3), semiring="max_mul"), torch.ones(3))
+    jnp = pytest.importorskip("jax.numpy")
+    got = tg.einsum("ab,bc,ca->", *map(jnp.asarray, operands), semiring="max_plus", return_assignment=True)
+    assert (float(got.value), got.assignment) == (expected.value, expected.assignment)
+    np.testing.assert_array_equal(tg.einsum("iij->ij", jnp.ones((2, 2, 3)), semiring="max_plus"), np.ones((2, 3)))
+
+
+def test_rank():
+    x = np.zeros((1,) * 30 + (2, 3))
+    labels = list(range(32))
+    assert tg.einsum(x, labels, x, labels, [31], semiring="max_plus").shape == (3,)
+    assert tg.einsum(x, labels, x, [100 + i for i in range(32)], [5, 131], semiring="max_plus").shape == (1, 3)
+
+
+M = np.zeros((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "text"),
+    [
+        (("ij", M, M), {}, ValueError, "equation 'ij' has 1 terms for 2 operands"),
+        (("ijk", M), {}, ValueError, r"operand 0 has shape \(2, 3\), but its term ijk has 3 labels"),
+        (("ij,ij", M, M.T), {}, ValueError, "label 'i' has size 2 in operand 0 and 3 in operand 1"),
+        (("ij->ik", M), {}, ValueError, "label 'k' of the result is in no operand"),
+        (("ij->ii", M), {}, ValueError, "label 'i' is 2 times in the result ii"),
+        (("i+j", M), {}, ValueError, r"holds '\+', expected letters"),
+        (("...ijk", M), {}, ValueError, "has more labels than its operand axes, 2"),
+        (("ij", [[1.0]]), {}, TypeError, r"operands\[0\] is of type list, expected an array"),
+        ((M, "ij"), {}, TypeError, "the labels of operand 0 are of type str"),
+        (("ij,ij", M, M.astype(np.float32)), {}, TypeError, r"operands\[1\] has dtype float32, expected float64"),
+        (("ij", M), {"semiring": "max"}, ValueError, "max"),
+        (("ij", M), {"semiring": "or_and"}, TypeError, "the operands have dtype float64, which the semiring or_and"),
+        (("ij->i", M), {"return_assignment": True}, ValueError, "needs a result without labels, this one has i"),
+        (("ij->i", M), {"out": np.empty(3)}, ValueError, r"out has shape \(3,\) and dtype float64, expected \(2,\)"),
+        (("ij", M), {"memory_limit": 0}, ValueError, "memory_limit is 0, expected None or a number of bytes"),
+        (("ij,jk->ik", M, M.T), {"memory_limit": 8}, ValueError, "memory_limit allows 1 elements, but the result"),
+        (("ij,jk,kl", M, M.T, M), {"optimize": [(0, 5)]}, ValueError, r"optimize holds \(0, 5\), expected positions"),
+        (("ij,jk,kl", M, M.T, M), {"optimize": [(0, 1)]}, ValueError, "optimize leaves 2 operands"),
+    ],
+)  # fmt: skip
+def test_bad_input(arguments, options, error, text):
+    with pytest.raises(error, match=text):
+        tg.einsum(*arguments, **{"semiring": "max_plus", **options})
+
+
+def test_dtypes_of_the_oracle():
+    for semiring, dtype in oracle.PAIRS:
+        x = np.ones((2, 2), oracle.DTYPES[dtype])
+        assert tg.einsum("ij,jk->ik", x, x, semiring=semiring).dtype == x.dtype
+        assert tg.einsum("ij->i", x, semiring=semiring).dtype == x.dtype

@@ -1,0 +1,35 @@
+"""One best index for every label, traced back from the result through the tensors of a contraction."""
+
+from typing import Any
+
+from ._plan import Plan, Product
+from ._tensors import batched, diagonal, permuted, total
+from ._terms import Label
+
+
+def assignment_of(plan: Plan, tensors: list[Any], semiring: str) -> dict[Label, int]:
+    """The lowest of the best indices, step by step from the last; nothing but the steps' own products is looked at."""
+    found: dict[Label, int] = {}
+    first = len(plan.terms.inputs)
+    for place, step in reversed(list(enumerate(plan.steps, first))):
+        if not step.summed:
+            continue
+        count = plan.elements(step.summed)
+        if isinstance(step, Product):
+            a = _open(tensors[step.a], step.a_labels, step.summed, found).reshape((1, count))
+            b = _open(tensors[step.b], step.b_labels, step.summed, found).reshape((count, 1))
+            taken = batched(a, b, semiring, argmax=True).argmax
+        else:
+            x, labels = diagonal(tensors[step.x], step.labels)
+            taken = total(_open(x, labels, step.summed, found).reshape((1, count)), semiring, argmax=True).argmax
+        index = max(int(taken[0, 0]), 0)
+        for label in reversed(step.summed):
+            index, found[label] = divmod(index, plan.sizes[label])
+    return {label: index for label, index in found.items() if label not in plan.sliced}
+
+
+def _open(x: Any, labels: tuple[Label, ...], summed: tuple[Label, ...], found: dict[Label, int]) -> Any:
+    """``x`` at the indices that are known, with its axes in the order of ``summed``."""
+    at = tuple(found.get(y, 0) if y not in summed else slice(None) for y in labels)
+    left = [y for y in labels if y in summed]
+    return permuted(x[at], tuple(left.index(y) for y in summed))
