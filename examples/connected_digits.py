@@ -1,8 +1,9 @@
 """Reading a strip of handwritten digits whose borders are unknown, by a hidden Markov model (Viterbi).
 
-Each digit is a chain of states, one for each column of its 8 x 8 image, and a state for the gaps between digits. A column
-of the strip is scored under each state by a Gaussian that was fitted to the training images; the most likely sequence of
-states reads the digits and finds their borders. With the digits given, forced alignment finds the borders alone.
+Each digit is a chain of states, one for each column of its 8 x 8 image, and a state for the gaps between
+digits. A column of the strip is scored under each state by a Gaussian that was fitted to the training
+images; the most likely sequence of states reads the digits and finds their borders. With the digits given,
+forced alignment finds the borders alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SPREAD = 1.0  # least standard deviation of a pixel, whose values go from 0 to 1
 
 
 def fit(images: np.ndarray, digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the pixels of a column, (STATES, 8): of each digit's columns, then of the gap."""
+    """Mean and standard deviation of a column's pixels, (STATES, 8): the digits', then the gap's."""
     mean, spread = np.zeros((STATES, COLUMNS)), np.full((STATES, COLUMNS), SPREAD)
     for digit in range(DIGITS):
         columns = images[digits == digit].swapaxes(1, 2)  # (image, column, pixel)
@@ -115,7 +116,9 @@ def main() -> None:
 
     right = sum(read(path) == read(states) for path, (_, states) in zip(paths, made, strict=True))
     columns_right = share_right(paths // COLUMNS, [states // COLUMNS for _, states in made])
-    print(f"{len(made)} strips of {arguments.digits} digits, {emission.shape[1]} columns at most, {STATES} states")
+    print(
+        f"{len(made)} strips of {arguments.digits} digits, up to {emission.shape[1]} columns, {STATES} states"
+    )
     print(f"strips read without any fault: {right} of {len(made)}")
     print(f"columns given to the right digit or gap: {columns_right:.1%}")
 

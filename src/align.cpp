@@ -30,8 +30,7 @@ void forced_align(const DLTensor& log_probs, const DLTensor& targets, const DLTe
     return strided_integers(x, name, shape, log_probs, "log_probs", wide);
   };
   p.target = integers(targets, "targets", {p.batch, p.targets}, p.targets_are_int64);
-  if (input_lengths)
-    p.input_lengths = integers(*input_lengths, "input_lengths", {p.batch}, p.input_lengths_are_int64);
+  if (input_lengths) p.input_lengths = integers(*input_lengths, "input_lengths", {p.batch}, p.input_lengths_are_int64);
   if (target_lengths)
     p.target_lengths = integers(*target_lengths, "target_lengths", {p.batch}, p.target_lengths_are_int64);
   p.labels = integers(labels, "labels", {p.batch, p.steps}, p.labels_are_int64);

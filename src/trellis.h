@@ -35,7 +35,8 @@ TROPICAL_HD constexpr void set_path(const ViterbiParams& p, int64_t b, int64_t t
   set_integer(p.paths, p.paths_are_int64, b * p.paths.stride[0] + t * p.paths.stride[1], state);
 }
 
-// One matrix of transitions serves all steps: it is copied once, in the type of the recurrence, and so is its transpose.
+// One matrix of transitions serves all steps: it is copied once, in the type of the recurrence, and so is its
+// transpose.
 TROPICAL_HD constexpr bool steps_share(const ViterbiParams& p) { return p.transition.stride[1] == 0; }
 // One matrix of transitions serves all sequences.
 TROPICAL_HD constexpr bool sequences_share(const ViterbiParams& p) { return p.transition.stride[0] == 0; }

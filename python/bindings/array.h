@@ -46,8 +46,8 @@ class Array {
   }
   nb::handle object() const { return object_; }
 
-  // Work that uses the memory was enqueued: what a DLPack producer lent is kept until that work is done, and an array of
-  // ours is filled by it.
+  // Work that uses the memory was enqueued: what a DLPack producer lent is kept until that work is done, and an array
+  // of ours is filled by it.
   void keep_until_done(void* stream);
 
  private:

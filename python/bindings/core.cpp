@@ -115,8 +115,8 @@ nb::tuple constants_of(nb::handle semiring, const std::string& dtype) {
   const auto row = [&]<class S, class... T>(TypeList<T...>) { (look.template operator()<S, T>(), ...); };
   [&]<class... S>(TypeList<S...>) { (row.template operator()<S>(AllTypes{}), ...); }(AllSemirings{});
   if (!found.is_valid())
-    throw Error(ErrorCode::invalid_type,
-                "the operands have dtype " + dtype + ", which the semiring " + semiring_name(wanted) + " does not have");
+    throw Error(ErrorCode::invalid_type, "the operands have dtype " + dtype + ", which the semiring " +
+                                             semiring_name(wanted) + " does not have");
   return nb::tuple(found);
 }
 

@@ -34,9 +34,9 @@ inline bool on_main_thread() {
   return threading.attr("current_thread")().is(threading.attr("main_thread")());
 }
 
-// call(options) without the GIL. A long one, of more work than `watched`, runs on a thread of its own, while this one looks
-// for signals: where a handler raises, as Ctrl-C's does, the call is cancelled and the exception goes on. `call` must not
-// touch Python.
+// call(options) without the GIL. A long one, of more work than `watched`, runs on a thread of its own, while this one
+// looks for signals: where a handler raises, as Ctrl-C's does, the call is cancelled and the exception goes on. `call`
+// must not touch Python.
 template <class Options, class Call>
 void run_interruptible(double work, double watched, Options options, const Call& call) {
   if (work < watched || !on_main_thread()) {

@@ -19,7 +19,10 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 class Log(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_int64)
-        for name in ("calls", "device", "stream", "workspace", "live", "released_on", "first", "second", "retired")
+        for name in (
+            *("calls", "device", "stream", "workspace", "live"),
+            *("released_on", "first", "second", "retired"),
+        )
     ]  # fmt: skip
 
 
@@ -171,7 +174,9 @@ def plain(a, b, c, argmax):
     assert (got.values.shape, got.values.dtype, got.argmax.dtype) == (c.shape, "float64", "int32")
     assert not got.values.streams_last
     again = tg.matmul(got.values, Plain(np.eye(5)), semiring="max_mul")
-    oracle.assert_same(np.from_dlpack(Capsule(again.__dlpack__())), oracle.product("max_mul", c, np.eye(5))[0])
+    oracle.assert_same(
+        np.from_dlpack(Capsule(again.__dlpack__())), oracle.product("max_mul", c, np.eye(5))[0]
+    )
     grads = tg.matmul_backward(got.values, got.argmax, x, y, semiring="min_plus")
     expected = oracle.gradients("min_plus", c, argmax, a, b)
     np.testing.assert_allclose(np.from_dlpack(Capsule(grads.grad_b.__dlpack__())), expected[1])

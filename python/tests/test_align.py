@@ -26,7 +26,8 @@ def test_meaning(data):
     targets = rng.choice([c for c in range(classes) if c != blank], (batch, most))
     inputs, lengths = rng.integers(0, steps + 1, batch), rng.integers(0, most + 1, batch)
     got = tg.forced_align(x, targets, inputs, lengths, blank)
-    assert got.labels.dtype == targets.dtype and got.scores.dtype == dtype
+    assert got.labels.dtype == targets.dtype
+    assert got.scores.dtype == dtype
     for b in range(batch):
         labels, scores = trellis.alignment(x[b, : inputs[b]], targets[b, : lengths[b]], blank)
         impossible = -1 in labels or (inputs[b] == 0 and lengths[b] > 0)
@@ -35,7 +36,10 @@ def test_meaning(data):
         assert (got.labels[b, inputs[b] :] == -1).all()
         assert (got.scores[b, inputs[b] :] == (-np.inf if impossible else 0)).all()
         if not impossible:
-            assert trellis.collapsed(got.labels[b, : inputs[b]].tolist(), blank) == targets[b, : lengths[b]].tolist()
+            assert (
+                trellis.collapsed(got.labels[b, : inputs[b]].tolist(), blank)
+                == targets[b, : lengths[b]].tolist()
+            )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -52,8 +56,8 @@ def test_best_of_all(seed):
 
 
 def test_ties_stay_optimal():
-    # From the last blank the second target and the blank before it are equally good, and both better than staying: a
-    # rule that stays unless one of them alone is the best ends with -7 instead of -2.
+    # From the last blank the second target and the blank before it are equally good, and both better than
+    # staying: a rule that stays unless one of them alone is the best ends with -7 instead of -2.
     x = np.full((4, 3), -9.0)
     x[0, 1] = x[1, 0] = x[1, 2] = 0
     x[2, 2] = x[2, 0] = x[3, 0] = -1
@@ -67,15 +71,18 @@ def test_too_many_targets():
     x = np.zeros((3, 4, 3), np.float32)
     targets = np.array([[1, 2, 1, 2, 1], [1, 1, 1, 0, 0], [1, 2, 1, 2, 0]], np.int32)
     got = tg.forced_align(x, targets, None, np.array([5, 3, 4]))
-    assert (got.labels[:2] == -1).all() and (got.scores[:2] == -np.inf).all()
-    assert got.labels[2].tolist() == [1, 2, 1, 2] and (got.scores[2] == 0).all()
+    assert (got.labels[:2] == -1).all()
+    assert (got.scores[:2] == -np.inf).all()
+    assert got.labels[2].tolist() == [1, 2, 1, 2]
+    assert (got.scores[2] == 0).all()
 
 
 def test_kinds():
     torch = pytest.importorskip("torch")
     x = torch.randn(2, 5, 3).log_softmax(-1)
     got = tg.forced_align(x, torch.tensor([[1, 2], [2, 2]], dtype=torch.int32))
-    assert got.labels.dtype == torch.int32 and got.scores.shape == (2, 5)
+    assert got.labels.dtype == torch.int32
+    assert got.scores.shape == (2, 5)
     assert tg.forced_align(x[0], torch.tensor([1, 2])).labels.shape == (5,)
 
 
@@ -87,7 +94,11 @@ X, Y = np.zeros((4, 3)), np.array([1, 2])
     [
         ((X[0], Y), ValueError, r"log_probs has shape \(3,\), expected \(..., steps, classes\)"),
         ((X, np.array(1)), ValueError, r"targets has shape \(\)"),
-        ((X, np.array([1, 0])), ValueError, r"targets holds 0, expected classes in \[0, 3\) other than blank=0"),
+        (
+            (X, np.array([1, 0])),
+            ValueError,
+            r"targets holds 0, expected classes in \[0, 3\) other than blank=0",
+        ),
         ((X, np.array([3])), ValueError, "targets holds 3"),
         ((X, np.array([1.0])), TypeError, "targets has dtype float64, expected int32 or int64"),
         ((X, [1]), TypeError, "targets is of type list"),
@@ -98,7 +109,7 @@ X, Y = np.zeros((4, 3)), np.array([1, 2])
         ((X, Y, None, None, "x"), TypeError, "blank is of type str, expected an int"),
         ((X[None].repeat(2, 0), np.ones((3, 1), int)), ValueError, "leading axes do not broadcast"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(arguments, error, text):
     with pytest.raises(error, match=text):
         tg.forced_align(*arguments)

@@ -298,7 +298,8 @@ def test_result_outlives_its_stream():
     del stream, given
     gc.collect()
     again = torch.from_dlpack(held)
-    assert bool((again == 2).all()) and bool((taken == 2).all())
+    assert bool((again == 2).all())
+    assert bool((taken == 2).all())
     del held, again, taken
     torch.cuda.synchronize()
 

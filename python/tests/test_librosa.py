@@ -13,7 +13,8 @@ TRANSITION = np.array([[0.7, 0.3], [0.4, 0.6]])
 
 def test_documented_example():
     states, logp = librosa.viterbi(SEEN, TRANSITION, p_init=INITIAL, return_logp=True)
-    assert states.tolist() == [0, 0, 1] and states.dtype == np.uint16
+    assert states.tolist() == [0, 0, 1]
+    assert states.dtype == np.uint16
     assert logp == pytest.approx(-4.19173690823075, rel=1e-14)
     assert librosa.viterbi(SEEN, TRANSITION, p_init=INITIAL).tolist() == [0, 0, 1]
 

@@ -90,18 +90,22 @@ def test_padding_never_leaks():
         a[row, max(n - 1, 0) :] = np.nan
     check(tg.viterbi(e, a, lengths=lengths), expected)
     check(expected, trellis.batched(e, a, lengths=lengths))
-    assert expected.scores[2] == 0 and (expected.paths[2] == -1).all() and (expected.paths[1, 3:] == -1).all()
+    assert expected.scores[2] == 0
+    assert (expected.paths[2] == -1).all()
+    assert (expected.paths[1, 3:] == -1).all()
 
 
 def test_result_kinds():
     e, a = np.zeros((2, 3, 4), np.float32), np.zeros((4, 4), np.float32)
     got = tg.viterbi(e, a)
-    assert got.paths.dtype == np.int32 and got.scores.dtype == np.float32
+    assert got.paths.dtype == np.int32
+    assert got.scores.dtype == np.float32
     assert isinstance(tg.viterbi(e[0], a).scores, np.float32)
     assert tg.viterbi(e.astype(np.float16), a.astype(np.float16)).scores.dtype == np.float32
     torch = pytest.importorskip("torch")
     got = tg.viterbi(torch.from_numpy(e), torch.from_numpy(a), lengths=torch.tensor([1, 3]))
-    assert got.paths.dtype == torch.int64 and got.paths.tolist() == [[0, -1, -1], [0, 0, 0]]
+    assert got.paths.dtype == torch.int64
+    assert got.paths.tolist() == [[0, -1, -1], [0, 0, 0]]
     assert got.scores.dtype == torch.float32
 
 
@@ -131,21 +135,41 @@ E, A = np.zeros((4, 3)), np.zeros((3, 3))
         ((E[0], A), {}, ValueError, r"log_emission has shape \(3,\), expected \(..., steps, states\)"),
         ((np.zeros((4, 0)), A), {}, ValueError, r"log_emission has shape \(4, 0\)"),
         ((E, np.zeros((3, 2))), {}, ValueError, r"log_transition has shape \(3, 2\), expected \(3, 3\)"),
-        ((E, np.zeros((2, 3, 3))), {}, ValueError, r"log_transition has shape \(2, 3, 3\), .* \(..., 3, 3, 3\)"),
+        (
+            (E, np.zeros((2, 3, 3))),
+            {},
+            ValueError,
+            r"log_transition has shape \(2, 3, 3\), .* \(..., 3, 3, 3\)",
+        ),
         ((E, A, np.zeros(2)), {}, ValueError, r"log_initial has shape \(2,\), expected \(..., 3\)"),
         ((E, A, None, np.zeros(())), {}, ValueError, r"log_final has shape \(\), expected \(..., 3\)"),
         ((E[None].repeat(2, 0), A, np.zeros((3, 3))), {}, ValueError, "leading axes do not broadcast"),
-        ((E, A.astype(np.float32)), {}, TypeError, "log_transition has dtype float32, expected float64 like log_em"),
-        ((E.astype(int), A.astype(int)), {}, TypeError, "log_emission has dtype int64, expected one of float32"),
+        (
+            (E, A.astype(np.float32)),
+            {},
+            TypeError,
+            "log_transition has dtype float32, expected float64 like log_em",
+        ),
+        (
+            (E.astype(int), A.astype(int)),
+            {},
+            TypeError,
+            "log_emission has dtype int64, expected one of float32",
+        ),
         ((E.tolist(), A), {}, TypeError, "log_emission is of type list, expected an array"),
         ((E, A), {"lengths": 5}, ValueError, r"lengths holds 5, expected values in \[0, 4\]"),
         ((E, A), {"lengths": [-1]}, ValueError, r"lengths holds -1, expected values in \[0, 4\]"),
         ((E, A), {"lengths": 1.5}, TypeError, "lengths is of dtype float64, expected integers"),
-        ((E, A), {"method": "greedy"}, ValueError, "method is 'greedy', expected one of 'sequential', 'scan'"),
+        (
+            (E, A),
+            {"method": "greedy"},
+            ValueError,
+            "method is 'greedy', expected one of 'sequential', 'scan'",
+        ),
         ((E, A), {"threads": 0}, ValueError, "threads is 0, expected None or a positive int"),
         ((E, A), {"stream": 1}, ValueError, "stream is 1, expected None for arrays in host memory"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(arguments, options, error, text):
     with pytest.raises(error, match=text):
         tg.viterbi(*arguments, **options)

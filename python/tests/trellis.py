@@ -62,7 +62,7 @@ def batched(emission, transition, initial=None, final=None, lengths=None):
 
 
 def alignment(log_probs, targets, blank=0):
-    """``(labels, scores)`` of one sequence, (T, C) and (L,), by the recurrence over blank, target, blank, ..."""
+    """``(labels, scores)`` of one sequence, (T, C) and (L,), by the recurrence."""
     dtype = np.float64 if log_probs.dtype == np.float64 else np.float32
     x = log_probs.astype(dtype)
     steps = len(x)

@@ -38,7 +38,7 @@ class Kind:
         """Called for each output after the core has written it, or has enqueued the work that does."""
 
     def joins(self, other: "Kind") -> bool:
-        """Whether arrays of this kind may stand beside those of the other, as results that were made for it."""
+        """Whether arrays of this kind may stand beside those of the other: they were made for it."""
         return False
 
     def device(self, x: Any) -> int | None:

@@ -173,8 +173,8 @@ class Recurrence {
     if (length > 0) {
       const F* v = values(length - 1, b);
       const int64_t at = b * p_.final.stride[0];
-      std::tie(state, score) = best_of(
-          [&](int64_t j) { return p_.final.data ? v[j] + read(p_.final, at + j * p_.final.stride[1]) : v[j]; });
+      std::tie(state, score) =
+          best_of([&](int64_t j) { return p_.final.data ? v[j] + read(p_.final, at + j * p_.final.stride[1]) : v[j]; });
     }
     static_cast<F*>(p_.scores.data)[b * p_.scores.stride[0]] = canonical(score);
     const bool possible = length > 0 && score != lowest<F>();

@@ -175,8 +175,7 @@ void* mark(const Queue* queue, Status* status) {
 void wait(void* marked, const Queue* queue, Status* status) {
   guarded(status, [&] {
     const DeviceGuard guard(queue->device);
-    TG_CUDA_CHECK(
-        cudaStreamWaitEvent(static_cast<cudaStream_t>(queue->stream), static_cast<Event*>(marked)->event, 0));
+    TG_CUDA_CHECK(cudaStreamWaitEvent(static_cast<cudaStream_t>(queue->stream), static_cast<Event*>(marked)->event, 0));
   });
 }
 

@@ -56,8 +56,8 @@ struct Backend {
   void (*release)(void*, const Queue*, Status*);
   // Work enqueued on `second` from now on runs after what is on `first` now.
   void (*order)(const Queue* first, const Queue* second, Status*);
-  // The same in two steps, for a stream that may be gone by then: marks what is on the queue now, and makes work enqueued
-  // from now on run after a mark. nullptr where the stream is being captured.
+  // The same in two steps, for a stream that may be gone by then: marks what is on the queue now, and makes work
+  // enqueued from now on run after a mark. nullptr where the stream is being captured.
   void* (*mark)(const Queue*, Status*);
   void (*wait)(void* mark, const Queue*, Status*);
   void (*unmark)(void* mark);

@@ -43,8 +43,8 @@ void check_device(int device) {
     return devices;
   }();
   if (device < 0 || device >= count)
-    throw Failure{ErrorCode::invalid_value, "there is no CUDA device " + std::to_string(device) + "; this machine has " +
-                                                std::to_string(count)};
+    throw Failure{ErrorCode::invalid_value,
+                  "there is no CUDA device " + std::to_string(device) + "; this machine has " + std::to_string(count)};
 }
 
 const DeviceFacts& device_facts(int device) {

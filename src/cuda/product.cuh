@@ -66,8 +66,7 @@ bool thin(const ProductArgs& args, Call& call) {
   if (std::min(args.m, args.n) > kFew || args.k < 32 || std::max({args.m, args.n, args.k}) < kMany) return false;
   const ProductArgs p = args.m <= args.n ? args : turned(args);
   const bool along_k = p.n < 32 || std::abs(p.b_row) < std::abs(p.b_col);
-  const int64_t tiles =
-      ceil_div(p.n, ThinTile::columns(along_k)) * ceil_div(p.m, ThinTile::kRows) * p.batch.count;
+  const int64_t tiles = ceil_div(p.n, ThinTile::columns(along_k)) * ceil_div(p.m, ThinTile::kRows) * p.batch.count;
   constexpr int64_t kBlocks = 8;  // on a multiprocessor, so that enough of B is on its way
   Partial<typename L::T> partial;
   partial.splits = std::clamp<int64_t>(kBlocks * call.target.facts->multiprocessors / tiles, 1,

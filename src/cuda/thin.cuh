@@ -1,5 +1,5 @@
-// Products of few rows: vector times matrix and its like. They are bound by memory, so every element of B is read once, by
-// neighbouring threads where it is contiguous; any strides, any data, exact candidate by candidate.
+// Products of few rows: vector times matrix and its like. They are bound by memory, so every element of B is read once,
+// by neighbouring threads where it is contiguous; any strides, any data, exact candidate by candidate.
 #pragma once
 #include "generic.cuh"
 

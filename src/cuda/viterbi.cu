@@ -1,5 +1,5 @@
-// The Viterbi recurrence on the device: for each step a product of values and a kernel that adds the emission; then each
-// path is traced back through the stored values, where the taken state is found again by the same sums.
+// The Viterbi recurrence on the device: for each step a product of values and a kernel that adds the emission; then
+// each path is traced back through the stored values, where the taken state is found again by the same sums.
 #include <algorithm>
 
 #include "heuristics.h"
@@ -38,15 +38,15 @@ __global__ void copy_matrices(Trellis<In> x, int64_t count, int64_t t) {
   const int64_t s = x.p.states, total = count * s * s;
   for (int64_t at = blockIdx.x * int64_t{kThreads} + threadIdx.x; at < total; at += int64_t{gridDim.x} * kThreads) {
     const int64_t j = at % s, i = at / s % s, b = at / (s * s);
-    const auto value = x.read(x.p.transition, x.transition_at(b, t) + i * x.p.transition.stride[2] +
-                                                  j * x.p.transition.stride[3]);
+    const auto value =
+        x.read(x.p.transition, x.transition_at(b, t) + i * x.p.transition.stride[2] + j * x.p.transition.stride[3]);
     x.matrix[at] = value;
     if (x.transposed) x.transposed[(b * s + j) * s + i] = value;
   }
 }
 
-// v[t,j] = best[j] + emission[t,j], where best lies in v[t,j] already, or is the initial score for t = 0. Values after the
-// end of a sequence are never read, but must not slow the product.
+// v[t,j] = best[j] + emission[t,j], where best lies in v[t,j] already, or is the initial score for t = 0. Values after
+// the end of a sequence are never read, but must not slow the product.
 template <class In>
 __global__ void add_emission(Trellis<In> x, int64_t t) {
   using F = typename Trellis<In>::F;

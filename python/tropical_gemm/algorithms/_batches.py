@@ -27,7 +27,11 @@ def flat(
     if one_serves_all and math.prod(lead) == 1:
         return x.reshape((1, *own))
     if lead != batch:
-        x = np.broadcast_to(x, (*batch, *own)) if isinstance(x, np.ndarray) else kind.broadcast(x, (*batch, *own))
+        x = (
+            np.broadcast_to(x, (*batch, *own))
+            if isinstance(x, np.ndarray)
+            else kind.broadcast(x, (*batch, *own))
+        )
     return x.reshape((math.prod(batch), *own))
 
 

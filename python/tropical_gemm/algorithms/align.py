@@ -29,10 +29,10 @@ def forced_align(
 ) -> AlignResult:
     """The best alignment of given labels to the steps of a sequence (CTC), for each sequence of a batch.
 
-    Every step gets one label, ``blank`` or a target. The targets come in order; each lasts for one step or more,
-    blanks may lie between them, and two equal targets in a row are a blank apart. Of all such alignments the one
-    with the largest sum of ``log_probs`` is taken, added from the first step to the last; on ties, at every step
-    the one that is behind.
+    Every step gets one label, ``blank`` or a target. The targets come in order; each lasts for one step or
+    more, blanks may lie between them, and two equal targets in a row are a blank apart. Of all such
+    alignments the one with the largest sum of ``log_probs`` is taken, added from the first step to the
+    last; on ties, at every step the one that is behind.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def forced_align(
     probs, wanted = kind.operand(log_probs, "log_probs"), kind.operand(targets, "targets")
     if probs.ndim < 2 or probs.shape[-1] == 0:
         raise ValueError(
-            f"log_probs has shape {tuple(probs.shape)}, expected (..., steps, classes) with at least one class"
+            f"log_probs has shape {tuple(probs.shape)}, expected (..., steps, classes), one class at least"
         )
     if wanted.ndim < 1:
         raise ValueError("targets has shape (), expected (..., the most targets of a sequence)")

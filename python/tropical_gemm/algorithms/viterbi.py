@@ -53,9 +53,9 @@ def viterbi(
         Integers in host memory must lie in ``[0, T]``; on a CUDA device they are not inspected and count as
         clamped.
     method
-        ``"sequential"``: step by step. ``"scan"``: by products of matrices in log2(T) rounds, for long sequences
-        of few states; it does S times the work, takes memory of ``2 * T * S * S`` a sequence, and adds in
-        another order, so that the scores of floats may differ by rounding.
+        ``"sequential"``: step by step. ``"scan"``: by products of matrices in log2(T) rounds, for long
+        sequences of few states; it does S times the work, takes memory of ``2 * T * S * S`` a sequence, and
+        adds in another order, so that the scores of floats may differ by rounding.
     stream, threads
         As for :func:`tropical_gemm.matmul`.
 
@@ -131,7 +131,15 @@ def viterbi(
     until = None if ends is None else flat(kind, ends, leads["lengths"], batch)
     with placed(kind, emission, stream) as queue:
         made = _core.viterbi(
-            e, a, shared("log_initial"), shared("log_final"), until, kind.library == "torch", method == "scan", threads, queue
+            e,
+            a,
+            shared("log_initial"),
+            shared("log_final"),
+            until,
+            kind.library == "torch",
+            method == "scan",
+            threads,
+            queue,
         )
     paths, scores = (kind.result(x) for x in made)
     paths, scores = paths.reshape((*batch, steps)), scores.reshape(batch)
@@ -148,7 +156,7 @@ def _check_shapes(arrays: dict[str, Any]) -> None:
     emission, transition = arrays["log_emission"], arrays["log_transition"]
     if emission.ndim < 2 or emission.shape[-1] == 0:
         raise ValueError(
-            f"log_emission has shape {tuple(emission.shape)}, expected (..., steps, states) with at least one state"
+            f"log_emission has shape {tuple(emission.shape)}, expected (..., steps, states), not empty"
         )
     steps, states = emission.shape[-2:]
     between = max(steps - 1, 0)

@@ -88,7 +88,9 @@ def viterbi_discriminative(
     """
     prob, tiny = _probabilities(prob)
     if not np.allclose(prob.sum(axis=-2), 1):
-        raise ValueError("prob has columns that do not sum to 1, expected the probabilities of the states at each step")
+        raise ValueError(
+            "prob has columns that do not sum to 1, expected the probabilities of the states at each step"
+        )
     marginal = _distribution(p_state, "p_state", prob.shape[-2])
     log_likelihood = np.log(prob + tiny) - np.log(marginal + tiny)[:, None]
     return _decode(log_likelihood, transition, p_init, return_logp, transition_min_prob, tiny)
@@ -99,7 +101,9 @@ def _probabilities(prob: Any) -> tuple[Any, Any]:
     if prob.dtype not in (np.float32, np.float64):
         prob = prob.astype(np.float64)
     if prob.ndim < 2 or prob.shape[-2] == 0:
-        raise ValueError(f"prob has shape {prob.shape}, expected (..., n_states, n_steps) with at least one state")
+        raise ValueError(
+            f"prob has shape {prob.shape}, expected (..., n_states, n_steps) with at least one state"
+        )
     if (prob < 0).any():
         raise ValueError(f"prob holds {prob[prob < 0][0]}, expected values of at least 0")
     return prob, np.finfo(prob.dtype).tiny
@@ -116,15 +120,17 @@ def _distribution(p: Any, name: str, states: int) -> Any:
     return p
 
 
-def _decode(log_likelihood: Any, transition: Any, p_init: Any, return_logp: bool, least: Any, tiny: Any) -> Any:
+def _decode(
+    log_likelihood: Any, transition: Any, p_init: Any, return_logp: bool, least: Any, tiny: Any
+) -> Any:
     states = log_likelihood.shape[-2]
     transition = np.asarray(transition)
     if transition.shape != (states, states):
-        raise ValueError(
-            f"transition has shape {transition.shape}, expected ({states}, {states}) for the {states} states of prob"
-        )
+        raise ValueError(f"transition has shape {transition.shape}, expected ({states}, {states}) like prob")
     if (transition < 0).any() or not np.allclose(transition.sum(axis=1), 1):
-        raise ValueError("transition has a row that is no distribution: values must be at least 0 and sum to 1")
+        raise ValueError(
+            "transition has a row that is no distribution: values must be at least 0 and sum to 1"
+        )
     log_transition = np.log(transition + tiny)
     if least is not None:
         log_transition = np.where(transition < least, -np.inf, log_transition)

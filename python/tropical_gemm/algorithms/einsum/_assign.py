@@ -8,10 +8,9 @@ from ._terms import Label
 
 
 def assignment_of(plan: Plan, tensors: list[Any], semiring: str) -> dict[Label, int]:
-    """The lowest of the best indices, step by step from the last; nothing but the steps' own products is looked at."""
+    """The lowest of the best indices, step by step from the last, by the steps' own products."""
     found: dict[Label, int] = {}
-    first = len(plan.terms.inputs)
-    for place, step in reversed(list(enumerate(plan.steps, first))):
+    for step in reversed(plan.steps):
         if not step.summed:
             continue
         count = plan.elements(step.summed)
@@ -21,7 +20,9 @@ def assignment_of(plan: Plan, tensors: list[Any], semiring: str) -> dict[Label, 
             taken = batched(a, b, semiring, argmax=True).argmax
         else:
             x, labels = diagonal(tensors[step.x], step.labels)
-            taken = total(_open(x, labels, step.summed, found).reshape((1, count)), semiring, argmax=True).argmax
+            taken = total(
+                _open(x, labels, step.summed, found).reshape((1, count)), semiring, argmax=True
+            ).argmax
         index = max(int(taken[0, 0]), 0)
         for label in reversed(step.summed):
             index, found[label] = divmod(index, plan.sizes[label])

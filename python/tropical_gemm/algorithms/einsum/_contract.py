@@ -32,20 +32,20 @@ def einsum(
     memory_limit: int | None = None,
     return_assignment: bool = False,
 ) -> Any:
-    """Contracts a tensor network: over every label that is not in the result, ``add`` of the ``mul`` of all operands.
+    """Contracts a tensor network: ``add``, over all labels not in the result, of ``mul`` of all operands.
 
-    In max_plus it is the largest sum of one element of every tensor, labels that tensors share being equal: the
-    best configuration of a model whose terms are the tensors.
+    In max_plus it is the largest sum of one element of every tensor, labels that tensors share being equal:
+    the best configuration of a model whose terms are the tensors.
 
     Parameters
     ----------
     equation, operands
-        As for :func:`numpy.einsum`: ``einsum("ij,jk->ik", a, b)``, or every operand followed by the list of its
-        labels and the labels of the result at the end, ``einsum(a, [0, 1], b, [1, 2], [0, 2])``. Symbols may be
-        any letters (Unicode too), labels in lists anything that can be hashed. A label may occur in any number
-        of tensors, and more than once in one (its diagonal); ``...`` stands for axes without a name. Without a
-        result, its labels are those that occur once, in order. All operands of one library, dtype and device;
-        all sizes of a label are equal.
+        As for :func:`numpy.einsum`: ``einsum("ij,jk->ik", a, b)``, or every operand followed by the list of
+        its labels and the labels of the result at the end, ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+        Symbols may be any letters (Unicode too), labels in lists anything that can be hashed. A label may
+        occur in any number of tensors, and more than once in one (its diagonal); ``...`` stands for axes
+        without a name. Without a result, its labels are those that occur once, in order. All operands of
+        one library, dtype and device; all sizes of a label are equal.
     semiring
         One of :data:`tropical_gemm.semirings`, whose dtypes hold.
     optimize
@@ -58,9 +58,9 @@ def einsum(
         all of them do.
     return_assignment
         For a result without labels: return ``EinsumResult(value, assignment)``, one best index for every
-        label. Steps are looked at from the last to the first; each takes, among its best, the lowest indices of
-        the labels it sums over, in the order of its first operand. Where no configuration is better than the
-        semiring's zero, it is any.
+        label. Steps are looked at from the last to the first; each takes, among its best, the lowest
+        indices of the labels it sums over, in the order of its first operand. Where no configuration is
+        better than the semiring's zero, it is any.
 
     Returns
     -------
@@ -69,8 +69,8 @@ def einsum(
 
     Notes
     -----
-    Every step is one batched :func:`tropical_gemm.matmul`, of operands whose axes are brought together. Sums of
-    floats are added in the order of the path; integers and integer-valued floats are exact.
+    Every step is one batched :func:`tropical_gemm.matmul`, of operands whose axes are brought together.
+    Sums of floats are added in the order of the path; integers and integer-valued floats are exact.
 
     Source: J.-G. Liu, L. Wang, P. Zhang, Phys. Rev. Lett. 126, 090506 (2021).
 
@@ -150,7 +150,11 @@ class ContractExpression:
         self._semiring = semiring
         limit = None
         if memory_limit is not None:
-            if isinstance(memory_limit, bool) or not isinstance(memory_limit, int) or memory_limit < item_bytes:
+            if (
+                isinstance(memory_limit, bool)
+                or not isinstance(memory_limit, int)
+                or memory_limit < item_bytes
+            ):
                 raise ValueError(f"memory_limit is {memory_limit!r}, expected None or a number of bytes")
             limit = memory_limit // item_bytes
         self._sizes = sizes_of(terms, self._shapes)
@@ -180,10 +184,10 @@ class ContractExpression:
             )
         best = _Best(self._semiring)
         for fixed in self._slices():
-            tensors = run(self._plan, [_sliced(x, t, fixed) for x, t in zip(arrays, self._terms.inputs, strict=True)],
-                          self._semiring)  # fmt: skip
-            best.add(tensors[-1], lambda t=tensors, f=fixed: {**f, **assignment_of(self._plan, t, self._semiring)},
-                     return_assignment)  # fmt: skip
+            parts = [_sliced(x, t, fixed) for x, t in zip(arrays, self._terms.inputs, strict=True)]
+            tensors = run(self._plan, parts, self._semiring)
+            if best.add(tensors[-1], return_assignment):
+                best.assignment = {**fixed, **assignment_of(self._plan, tensors, self._semiring)}
         value = self._ordered(best.value)
         if out is not None:
             value = _written(out, value)
@@ -213,19 +217,18 @@ class _Best:
         self.value: Any = None
         self.assignment: dict[Label, int] | None = None
 
-    def add(self, value: Any, assignment: Any, wanted: bool) -> None:
+    def add(self, value: Any, wanted: bool) -> bool:
+        """Whether its assignment is wanted and better than that of the slices before."""
         if self.value is None:
             self.value = value
-            self.assignment = assignment() if wanted else None
-            return
+            return wanted
         both = namespace(value).stack([self.value.reshape(-1), value.reshape(-1)], -1)
         if not wanted:
             self.value = total(both, self.semiring).reshape(value.shape)
-            return
+            return False
         got = total(both, self.semiring, argmax=True)
         self.value = got.values.reshape(value.shape)
-        if int(got.argmax[0, 0]) == 1:
-            self.assignment = assignment()
+        return int(got.argmax[0, 0]) == 1
 
 
 def run(plan: Plan, operands: list[Any], semiring: str) -> list[Any]:
@@ -241,7 +244,9 @@ def run(plan: Plan, operands: list[Any], semiring: str) -> list[Any]:
         x = permuted(x, tuple(labels.index(y) for y in (*step.kept, *step.summed)))
         if step.summed:
             kept = tuple(plan.sizes[y] for y in step.kept)
-            x = total(x.reshape((math.prod(kept), -1 if x.size else plan.elements(step.summed))), semiring).reshape(kept)
+            x = total(
+                x.reshape((math.prod(kept), -1 if x.size else plan.elements(step.summed))), semiring
+            ).reshape(kept)
         tensors.append(x)
     return tensors
 
@@ -259,14 +264,17 @@ def _rank(x: Any, which: int) -> int:
 
 def _shape(x: Any, which: int) -> tuple[int, ...]:
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        raise TypeError(f"operands[{which}] is of type {type(x).__name__}, expected an array; use numpy.asarray")
+        raise TypeError(
+            f"operands[{which}] is of type {type(x).__name__}, expected an array; use numpy.asarray"
+        )
     return tuple(x.shape)
 
 
 def _written(out: Any, value: Any) -> Any:
     if tuple(out.shape) != tuple(value.shape) or out.dtype != value.dtype:
         raise ValueError(
-            f"out has shape {tuple(out.shape)} and dtype {out.dtype}, expected {tuple(value.shape)} and {value.dtype}"
+            f"out has shape {tuple(out.shape)} and dtype {out.dtype}, "
+            f"expected {tuple(value.shape)} and {value.dtype}"
         )
     if hasattr(out, "copy_"):
         out.copy_(value)
@@ -276,5 +284,7 @@ def _written(out: Any, value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _cached_plan(terms: Terms, sizes: tuple[tuple[Label, int], ...], optimize: Any, limit: int | None) -> Plan:
+def _cached_plan(
+    terms: Terms, sizes: tuple[tuple[Label, int], ...], optimize: Any, limit: int | None
+) -> Plan:
     return make_plan(terms, dict(sizes), optimize, limit)

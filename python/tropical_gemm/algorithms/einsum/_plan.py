@@ -76,7 +76,7 @@ def make_plan(terms: Terms, sizes: dict[Label, int], optimize: Any, limit: int |
         choices = [x for x in biggest if plan.sizes[x] > 1 and x not in terms.output]
         if not choices:
             raise ValueError(
-                f"memory_limit allows {limit} elements, but the result and what leads to it take {plan.largest}"
+                f"memory_limit allows {limit} elements, but what leads to the result takes {plan.largest}"
             )
         plans = {x: _follow(terms, {**plan.sizes, x: 1}, path) for x in choices}
         sliced.append(min(choices, key=lambda x: plans[x].largest))
@@ -95,7 +95,7 @@ def find_path(terms: Terms, sizes: dict[Label, int], optimize: Any) -> list[tupl
     if count <= 2 or optimize is False:
         return [(0, 1)] * (count - 1) if count <= 2 else [(0, count - 1 - i) for i in range(count - 1)]
     try:
-        import opt_einsum
+        import opt_einsum  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError(
             "einsum of more than two operands looks for an order with opt_einsum: "

@@ -44,7 +44,7 @@ def of_lists(arguments: Sequence[Any]) -> tuple[Terms, list[Any]]:
     for place, labels in enumerate([*lists, *arguments[2 * pairs :]]):
         if not isinstance(labels, (list, tuple)):
             raise TypeError(
-                f"the labels of operand {place} are of type {type(labels).__name__}, expected a list or a tuple"
+                f"the labels of operand {place} are of type {type(labels).__name__}, expected a list"
             )
     inputs = tuple(tuple(labels) for labels in lists)
     if len(arguments) % 2:
@@ -64,7 +64,8 @@ def sizes_of(terms: Terms, shapes: Sequence[tuple[int, ...]]) -> dict[Label, int
         for label, size in zip(term, shape, strict=True):
             if sizes.setdefault(label, size) != size:
                 raise ValueError(
-                    f"label {label!r} has size {sizes[label]} in operand {first[label]} and {size} in operand {which}"
+                    f"label {label!r} has size {sizes[label]} in operand {first[label]} "
+                    f"and {size} in operand {which}"
                 )
             first.setdefault(label, which)
     for label, times in Counter(terms.output).items():
