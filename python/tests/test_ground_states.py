@@ -1,0 +1,80 @@
+"""The models of examples/ground_states.py against brute force and known numbers."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+_spec = importlib.util.spec_from_file_location(
+    "ground_states", Path(__file__).parents[2] / "examples" / "ground_states.py"
+)
+models = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(models)
+
+
+def lowest(model, count):
+    """Over all configurations of two values each."""
+    bits = np.arange(1 << count)[:, None] >> np.arange(count) & 1
+    return sum(x[tuple(bits[:, v] for v in variables)] for x, variables in model.terms).min()
+
+
+def solved(model):
+    value, configuration = model.solve(optimize="greedy")
+    assert model.value(configuration) == value
+    return value
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_spin_glasses(seed, size):
+    edges = models.square_lattice(size, size)
+    model = models.ising(edges, np.random.default_rng(seed).choice([-1.0, 1.0], len(edges)))
+    assert solved(model) == lowest(model, size * size)
+
+
+def test_fully_frustrated_torus():
+    # Villain's model: every second column of vertical bonds is antiferromagnetic.
+    edges = models.square_lattice(4, 4, periodic=True)
+    couplings = [-1.0 if abs(a - b) in (4, 12) and a % 4 % 2 else 1.0 for a, b in edges]
+    model = models.ising(edges, couplings)
+    assert solved(model) == lowest(model, 16) == -16
+
+
+@pytest.mark.parametrize("size", range(1, 13))
+def test_independent_sets_of_grids(size):
+    model = models.independent_set(range(size * size), models.square_lattice(size, size))
+    assert solved(model) == (size * size + 1) // 2
+
+
+def test_independent_sets_of_known_graphs():
+    def petersen(n, k):
+        ring = [(i, (i + 1) % n) for i in range(n)]
+        return ring + [(i, i + n) for i in range(n)] + [(n + i, n + (i + k) % n) for i in range(n)]
+
+    for n, k, independent in ((5, 2, 4), (10, 2, 8), (10, 3, 10)):  # Petersen, dodecahedron, Desargues
+        assert solved(models.independent_set(range(2 * n), petersen(n, k))) == independent
+
+
+def test_graphs():
+    cubic = models.regular_graph(3, 20, seed=0)
+    assert np.bincount(np.array(cubic).ravel()).tolist() == [3] * 20
+    assert len(models.chimera(2, 2)) == 4 * 16 + 2 * 4 + 2 * 4
+    assert len(models.square_lattice(3, 4)) == 17
+    assert len(models.square_lattice(3, 4, periodic=True)) == 24
+
+
+def test_factor_graph(tmp_path):
+    path = tmp_path / "model.uai"
+    path.write_text("MARKOV\n3\n2 2 3\n2\n2 0 1\n2 1 2\n\n4\n 0.1 0.9\n 0.4 0.6\n6\n 0.2 0.7 0.1\n 0.5 0.25 0.25\n")
+    model = models.factor_graph(str(path))
+    value, configuration = model.solve()
+    assert np.exp(value) == pytest.approx(0.9 * 0.5)
+    assert configuration == {0: 0, 1: 1, 2: 0}
+    path.write_text("MARKOV\n3\n2 2")
+    with pytest.raises(SystemExit, match="is no UAI model: it ends too early"):
+        models.factor_graph(str(path))
+    path.write_text("GRAPH\n")
+    with pytest.raises(SystemExit, match="it begins with 'GRAPH', expected MARKOV or BAYES"):
+        models.factor_graph(str(path))
