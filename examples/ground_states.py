@@ -1,8 +1,8 @@
 """Ground states by tensor networks: spin glasses, maximum independent sets, most probable explanations.
 
-A model is a sum of terms, each on a few variables; every term becomes a tensor, every variable a label. Contracted
-over (min, +) the network gives the lowest energy, over (max, +) the best score, and with it one configuration that has
-it.
+A model is a sum of terms, each on a few variables; every term becomes a tensor, every variable a label.
+Contracted over (min, +) the network gives the lowest energy, over (max, +) the best score, and with it one
+configuration that has it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ def square_lattice(rows: int, cols: int, periodic: bool = False) -> list[Edge]:
     def number(r: int, c: int) -> int:
         return r % rows * cols + c % cols
 
-    right = [(number(r, c), number(r, c + 1)) for r in range(rows) for c in range(cols if periodic else cols - 1)]
-    down = [(number(r, c), number(r + 1, c)) for r in range(rows if periodic else rows - 1) for c in range(cols)]
+    open_end = 0 if periodic else 1
+    right = [(number(r, c), number(r, c + 1)) for r in range(rows) for c in range(cols - open_end)]
+    down = [(number(r, c), number(r + 1, c)) for r in range(rows - open_end) for c in range(cols)]
     return right + down
 
 
 def regular_graph(degree: int, nodes: int, seed: int) -> list[Edge]:
-    """A random graph in which every node has ``degree`` neighbours: pairs of half-edges, drawn until none repeats."""
+    """A random graph of ``degree`` neighbours each: pairs of half-edges, drawn until none repeats."""
     rng = np.random.default_rng(seed)
     while True:
         pairs = rng.permutation(np.repeat(np.arange(nodes), degree)).reshape(-1, 2)
@@ -56,7 +57,7 @@ def regular_graph(degree: int, nodes: int, seed: int) -> list[Edge]:
 
 
 def chimera(rows: int, cols: int, half: int = 4) -> list[Edge]:
-    """Cells of two sides of ``half`` nodes, joined across; the first sides also down, the second sides to the right."""
+    """Cells of two sides of ``half`` nodes, joined across; first sides also down, second sides to the right."""
 
     def number(r: int, c: int, side: int, i: int) -> int:
         return ((r * cols + c) * 2 + side) * half + i
@@ -74,7 +75,8 @@ def chimera(rows: int, cols: int, half: int = 4) -> list[Edge]:
 def ising(edges: Iterable[Edge], couplings: Iterable[float]) -> Model:
     """``E = -sum J s s'`` for spins +1 (index 0) and -1 (index 1)."""
     spins = np.array([1.0, -1.0])
-    return Model([(-j * np.outer(spins, spins), e) for e, j in zip(edges, couplings, strict=True)], "min_plus")
+    terms = [(-j * np.outer(spins, spins), e) for e, j in zip(edges, couplings, strict=True)]
+    return Model(terms, "min_plus")
 
 
 def independent_set(nodes: Iterable[int], edges: Iterable[Edge]) -> Model:
@@ -121,17 +123,18 @@ def show(name: str, model: Model, **options) -> dict[int, int]:
     return configuration
 
 
-def draw(rows: int, cols: int, edges: Sequence[Edge], couplings: Sequence[float], found: dict[int, int], path: str):
+def draw(size: int, edges: Sequence[Edge], couplings: Sequence[float], found: dict[int, int], path: str):
     """Spins, and the bonds that they satisfy (thin) and do not (thick, red)."""
     figure = Figure(figsize=(5, 5), layout="constrained")
     axes = figure.subplots()
     for (a, b), j in zip(edges, couplings, strict=True):
         broken = j * (1 - 2 * found[a]) * (1 - 2 * found[b]) < 0
-        axes.plot([a % cols, b % cols], [a // cols, b // cols], color="C3" if broken else "0.7",
+        axes.plot([a % size, b % size], [a // size, b // size], color="C3" if broken else "0.7",
                   lw=4 if broken else 1.5, ls="-" if j > 0 else (0, (2, 1.5)), zorder=1)  # fmt: skip
-    y, x = np.divmod(np.arange(rows * cols), cols)
-    axes.scatter(x, y, s=120, c=[found[v] for v in range(rows * cols)], cmap="gray", edgecolors="k", zorder=2)
-    axes.set(xticks=[], yticks=[], aspect="equal", title="a ground state of a ±J spin glass\n(dashed: antiferromagnetic)")
+    y, x = np.divmod(np.arange(size * size), size)
+    axes.scatter(x, y, s=120, c=[found[v] for v in range(size * size)], cmap="gray", edgecolors="k", zorder=2)
+    title = "a ground state of a ±J spin glass\n(dashed: antiferromagnetic)"
+    axes.set(xticks=[], yticks=[], aspect="equal", title=title)
     figure.savefig(path, dpi=110)
 
 
@@ -159,7 +162,7 @@ def main() -> None:
     if arguments.uai:
         show(f"most probable explanation, {arguments.uai}", factor_graph(arguments.uai))
 
-    draw(n, n, lattice, signs.tolist(), found, arguments.output)
+    draw(n, lattice, signs.tolist(), found, arguments.output)
     print(f"picture: {arguments.output}")
 
 

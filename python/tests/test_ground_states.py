@@ -67,7 +67,8 @@ def test_graphs():
 
 def test_factor_graph(tmp_path):
     path = tmp_path / "model.uai"
-    path.write_text("MARKOV\n3\n2 2 3\n2\n2 0 1\n2 1 2\n\n4\n 0.1 0.9\n 0.4 0.6\n6\n 0.2 0.7 0.1\n 0.5 0.25 0.25\n")
+    tables = "4\n 0.1 0.9\n 0.4 0.6\n6\n 0.2 0.7 0.1\n 0.5 0.25 0.25\n"
+    path.write_text("MARKOV\n3\n2 2 3\n2\n2 0 1\n2 1 2\n\n" + tables)
     model = models.factor_graph(str(path))
     value, configuration = model.solve()
     assert np.exp(value) == pytest.approx(0.9 * 0.5)
