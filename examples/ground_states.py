@@ -57,7 +57,7 @@ def regular_graph(degree: int, nodes: int, seed: int) -> list[Edge]:
 
 
 def chimera(rows: int, cols: int, half: int = 4) -> list[Edge]:
-    """Cells of two sides of ``half`` nodes, joined across; first sides also down, second sides to the right."""
+    """Cells of two sides of ``half`` nodes, joined across; first sides also down, second to the right."""
 
     def number(r: int, c: int, side: int, i: int) -> int:
         return ((r * cols + c) * 2 + side) * half + i
