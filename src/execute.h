@@ -7,7 +7,7 @@
 namespace tropical {
 
 // `a` is the operand as it came: its device is where the work runs.
-void execute(const MatmulParams& params, const DLTensor& a, const CudaOptions& cuda);
-void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions& cuda);
+void execute(MatmulParams params, const DLTensor& a, const CudaOptions& cuda);
+void execute(BackwardParams params, const DLTensor& a, const CudaOptions& cuda);
 
 }  // namespace tropical
