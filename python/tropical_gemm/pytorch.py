@@ -65,7 +65,9 @@ def _class(name: str, semiring: str, form: str) -> type:
         @staticmethod
         def backward(ctx: Any, grad_c: Any) -> Any:
             argmax, a, b = ctx.saved_tensors
-            return matmul_backward(grad_c, argmax, a, b, semiring=semiring, needs=ctx.needs_input_grad)
+            needs = ctx.needs_input_grad[0], ctx.needs_input_grad[1]
+            grads = matmul_backward(grad_c, argmax, a, b, semiring=semiring, needs=needs)
+            return grads.grad_a, grads.grad_b
 
     Product.__name__ = Product.__qualname__ = name
     Product.__doc__ = "Of the Rust package's interface; the function of like name works under torch.func too."

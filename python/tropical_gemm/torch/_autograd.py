@@ -6,6 +6,8 @@ operation selected and 0 for the other in max_min and min_max. :func:`tangent` i
 adjoint, and each is the derivative of the other.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -33,11 +35,12 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def forward(a: Any, b: Any, semiring: str, offset: int, threads: Threads, modes: Modes) -> Any:
-        return _further_out(modes, "matmul_argmax", a, b, semiring, offset, threads)
+        with _switched(modes):
+            return _operators.below_autograd("matmul_argmax", a, b, semiring, offset, threads)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        a, b, ctx.semiring, ctx.offset, ctx.threads, _ = inputs
+        a, b, ctx.semiring, ctx.offset, ctx.threads, ctx.modes = inputs
         ctx.semiring = _core.semiring_name(ctx.semiring)
         argmax = output[1]
         ctx.mark_non_differentiable(argmax)
@@ -61,10 +64,11 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, dot_a: Any, dot_b: Any, *_: Any) -> Any:
-        argmax, a, b = ctx.saved_tensors
-        if ctx.offset:
-            argmax = argmax - ctx.offset
-        return tangent(argmax, a, b, dot_a, dot_b, ctx.semiring), None
+        with _switched(ctx.modes):
+            argmax, a, b = _primals(ctx)
+            if ctx.offset:
+                argmax = argmax - ctx.offset
+            return tangent(argmax, a, b, dot_a, dot_b, ctx.semiring), None
 
 
 class Gradient(torch.autograd.Function):
@@ -84,13 +88,14 @@ class Gradient(torch.autograd.Function):
         threads: Threads,
         modes: Modes,
     ) -> Any:
-        return _further_out(
-            modes, "matmul_backward", grad_c, argmax, a, b, shape_a, shape_b, semiring, need_a, need_b, threads
-        )
+        with _switched(modes):
+            return _operators.below_autograd(
+                "matmul_backward", grad_c, argmax, a, b, shape_a, shape_b, semiring, need_a, need_b, threads
+            )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        grad_c, argmax, a, b, *shapes, ctx.semiring, need_a, need_b, ctx.threads, _ = inputs
+        grad_c, argmax, a, b, *shapes, ctx.semiring, need_a, need_b, ctx.threads, ctx.modes = inputs
         ctx.semiring = _core.semiring_name(ctx.semiring)
         ctx.shapes, ctx.needs = tuple(shapes), (need_a, need_b)
         ctx.set_materialize_grads(False)
@@ -113,18 +118,19 @@ class Gradient(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, dot_c: Any, _: Any, dot_a: Any, dot_b: Any, *__: Any) -> Any:
-        grad_c, argmax, a, b = ctx.saved_tensors
-        sums: Any = None, None
-        if dot_c is not None:
-            sums = gradients(dot_c, argmax, a, b, ctx.shapes, ctx.semiring, ctx.needs, ctx.threads)
-        if is_times(ctx.semiring):
-            cross = _cross_terms(ctx, grad_c, argmax, dot_a, dot_b, ctx.needs)
-            sums = [y if x is None else x if y is None else x + y for x, y in zip(sums, cross, strict=True)]
-        like = next(x for x in (dot_c, dot_a, dot_b) if x is not None)
-        return tuple(
-            like.new_zeros(shape if need else 0) if x is None else x
-            for x, need, shape in zip(sums, ctx.needs, ctx.shapes, strict=True)
-        )
+        with _switched(ctx.modes):
+            grad_c, argmax, a, b = _primals(ctx)
+            sums: Any = None, None
+            if dot_c is not None:
+                sums = gradients(dot_c, argmax, a, b, ctx.shapes, ctx.semiring, ctx.needs, ctx.threads)
+            if is_times(ctx.semiring):
+                cross = _cross_terms(ctx, grad_c, argmax, dot_a, dot_b, ctx.needs)
+                sums = [y if x is None else x if y is None else x + y for x, y in zip(sums, cross, strict=True)]
+            like = next(x for x in (dot_c, dot_a, dot_b) if x is not None)
+            return tuple(
+                like.new_zeros(shape if need else 0) if x is None else x
+                for x, need, shape in zip(sums, ctx.needs, ctx.shapes, strict=True)
+            )
 
 
 def differentiable(a: Any, b: Any, semiring: str, offset: int, threads: Threads) -> Any:
@@ -219,12 +225,25 @@ def _apply(function: Any, *arguments: Any) -> Any:
         return apply(*arguments, (torch.is_grad_enabled(), torch._C._is_fwd_grad_enabled()))
 
 
-def _further_out(modes: Modes, name: str, *arguments: Any) -> Any:
-    """The operator on the levels further out, with the modes that the Function has switched off for all of them."""
-    if modes is None:
-        return _operators.below_autograd(name, *arguments)
-    with torch.set_grad_enabled(modes[0]), _set_fwd_grad_enabled(modes[1]):
-        return _operators.below_autograd(name, *arguments)
+def _switched(modes: Modes) -> Any:
+    """A Function switches reverse and forward mode off; the levels further out need them as they were."""
+    return nullcontext() if modes is None else _modes(*modes)
+
+
+@contextmanager
+def _modes(reverse: bool, forward: bool) -> Iterator[None]:
+    with torch.set_grad_enabled(reverse), _set_fwd_grad_enabled(forward):
+        yield
+
+
+def _primals(ctx: Any) -> Any:
+    """What was saved, without the tangents of this level, which ``jvp`` is there to combine."""
+    if ctx.modes is None:
+        return ctx.saved_tensors
+    return [
+        torch._VF._unpack_dual(x, 0).primal if x is not None and x.is_floating_point() else x  # type: ignore[attr-defined]
+        for x in ctx.saved_tensors
+    ]
 
 
 def is_followed(*tensors: Any) -> bool:

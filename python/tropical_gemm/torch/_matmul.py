@@ -141,8 +141,11 @@ def _into(
     threads: Threads,
 ) -> Any:
     plain = _operators.is_plain(a, b, *outputs.values())
+    traced = _operators.is_compiling()
+    if not (plain or traced) and _operators.in_transform():
+        raise RuntimeError("out= is not for the transforms of torch.func, whose functions write nothing in place")
     for name, x in {"a": a, "b": b, **outputs}.items():
-        if _autograd.records(x) or not (plain or _operators.is_compiling()) and _operators.has_tangent(x):
+        if _autograd.records(x) or (not (plain or traced) and _operators.has_tangent(x)):
             raise RuntimeError(
                 f"{name} requires grad, but a call with out= records no gradient; leave out= away, or call it under "
                 "torch.no_grad()"
@@ -153,8 +156,6 @@ def _into(
         for x in outputs.values():
             torch_kind.written(x)
     else:
-        if not _operators.is_compiling() and _operators.in_transform():
-            raise RuntimeError("out= is not for the transforms of torch.func, whose functions write nothing in place")
         x, y, dropped = _matrices(a, b)
         written = [None if z is None else _with(z, dropped) for z in (out, argmax)]
         torch.ops.tropical_gemm.matmul_into(x, y, *written, semiring, accumulate, offset, threads)
