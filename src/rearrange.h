@@ -19,9 +19,9 @@ inline MatmulParams oriented(const MatmulParams& p) {
   return t;
 }
 
-// The innermost batch axes along which B is shared become rows, where each member's rows follow those of the one before:
-// one product with many rows (a layer of a network) in place of many with few. `rows` are the operands that have rows,
-// `shared` those that do not; what is not wanted has no data.
+// The innermost batch axes along which B is shared become rows, where each member's rows follow those of the one
+// before: one product with many rows (a layer of a network) in place of many with few. `rows` are the operands that
+// have rows, `shared` those that do not; what is not wanted has no data.
 inline void fold_batch(BatchShape& batch, int64_t& m, std::initializer_list<Operand*> rows,
                        std::initializer_list<const Operand*> shared) {
   for (; batch.ndim > 0; --batch.ndim) {

@@ -130,8 +130,9 @@ class Torch final : public Library {
     if (shape) return nb::steal(shape);
     const nb::python_error raised;
     if (nb::cast<bool>(x.attr("is_nested")))
-      throw Error(ErrorCode::invalid_type,
-                  std::string(name) + " is a nested tensor, expected one of a single shape; pad it, or multiply its parts");
+      throw Error(
+          ErrorCode::invalid_type,
+          std::string(name) + " is a nested tensor, expected one of a single shape; pad it, or multiply its parts");
     throw raised;
   }
 

@@ -57,7 +57,10 @@ def test_products_and_gradients(device, prefix, form):
             c = product(a, b.mT.contiguous().mT)
             assert (c.dtype, c.device, c.shape) == (dtype, a.device, (*lead, 4, 3))
             same(c, expected)
-            same(torch.autograd.grad(c.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b), retain_graph=True))
+            same(
+                torch.autograd.grad(c.sum(), (a, b)),
+                torch.autograd.grad(expected.sum(), (a, b), retain_graph=True),
+            )
             assert not product(a.detach(), b.detach()).requires_grad
     integers = a.detach().mul(9).int(), b.detach().mul(9).int()
     for product in pair(prefix, form):
@@ -102,7 +105,9 @@ def test_refusals():
             product(a[None], b)
         with pytest.raises(ValueError, match="Batch size mismatch: A has batch 1, B has batch 2"):
             product(a[None], b.expand(2, 5, 3))
-        with pytest.raises(RuntimeError, match="Tensors must be on the same device: a is on cpu, b is on meta"):
+        with pytest.raises(
+            RuntimeError, match="Tensors must be on the same device: a is on cpu, b is on meta"
+        ):
             product(a[None], b[None].to("meta"))
     for product in pair("maxplus", "_gpu"):
         with pytest.raises(RuntimeError, match="a is on cpu, expected a CUDA device"):
@@ -133,9 +138,16 @@ except ImportError as error:
 
 
 def test_without_torch_and_with_an_old_one():
-    for module, says in (("None", "pip install torch"), ("torch", "torch 2.7 or newer, this is torch 2.6.1+cpu")):
+    for module, says in (
+        ("None", "pip install torch"),
+        ("torch", "torch 2.7 or newer, this is torch 2.6.1+cpu"),
+    ):
         got = subprocess.run(
-            [sys.executable, "-c", PRETEND.format(module)], check=True, capture_output=True, text=True, timeout=120
+            [sys.executable, "-c", PRETEND.format(module)],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert says in got.stdout
 

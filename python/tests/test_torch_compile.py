@@ -63,7 +63,10 @@ def test_dynamic_shapes(device):
 
 def test_what_else_a_call_can_say(device):
     a, b = normal(4, 5, device=device), normal(5, 3, device=device)
-    out, index = torch.zeros(4, 3, dtype=a.dtype, device=device), torch.zeros(4, 3, dtype=torch.int32, device=device)
+    out, index = (
+        torch.zeros(4, 3, dtype=a.dtype, device=device),
+        torch.zeros(4, 3, dtype=torch.int32, device=device),
+    )
 
     def everything(a, b, out, index):
         made = tgt.matmul(a, b, return_argmax=True, argmax_offset=2, threads=1)
@@ -113,7 +116,11 @@ def test_transforms_of_torch_func(device):
 
         ours, expected = of(lambda a, b, s=semiring: tgt.matmul(a, b, semiring=s)), of(formula(semiring))
         for name in ours:
-            same(compiled(ours[name])(x, y), expected[name](x, y), msg=lambda text, name=name: f"{name}: {text}")
+            same(
+                compiled(ours[name])(x, y),
+                expected[name](x, y),
+                msg=lambda text, name=name: f"{name}: {text}",
+            )
 
 
 def test_errors_name_the_argument(device):

@@ -61,7 +61,10 @@ def test_vmap_of_what_else_a_call_gives(device):
     got = torch.vmap(lambda a: tgt.matmul(a, b, return_argmax=True, argmax_offset=2))(a)
     same(tuple(got), tuple(tgt.matmul(a, b, return_argmax=True, argmax_offset=2)))
     bits = normal(6, 4, 5, device=device) > 0
-    same(torch.vmap(lambda x: tgt.matmul(x, x.mT, semiring="or_and"))(bits), tg.matmul(bits, bits.mT, semiring="or_and"))
+    same(
+        torch.vmap(lambda x: tgt.matmul(x, x.mT, semiring="or_and"))(bits),
+        tg.matmul(bits, bits.mT, semiring="or_and"),
+    )
     g = normal(6, 4, 3, device=device, seed=2)
     argmax = tgt.matmul(a, b, return_argmax=True).argmax
     grads = torch.vmap(lambda g, k, a: tuple(tgt.matmul_backward(g, k, a, b)))(g, argmax, a)

@@ -1,4 +1,5 @@
-"""Gradients on tensors: against the formula in torch, against differences, and what is kept and computed for them."""
+"""Gradients on tensors: against the formula in torch, against differences, and what is kept and computed for
+them."""
 
 import threading
 
@@ -83,11 +84,13 @@ def test_second_derivatives_go_through_the_operands(device):
 def test_the_gradient_by_itself(device):
     a, b = normal(2, 4, 5, device=device, grad=True), normal(5, 3, device=device, grad=True)
     for semiring in KINDS:
-        c, argmax = tgt.matmul(a, b, semiring=semiring, return_argmax=True)
+        argmax = tgt.matmul(a, b, semiring=semiring, return_argmax=True).argmax
         g = normal(2, 4, 3, device=device, grad=True)
         got = tg.matmul_backward(g, argmax, a, b, semiring=semiring)
         same(tuple(got), torch.autograd.grad(formula(semiring)(a, b), (a, b), g, create_graph=True))
-        only = tg.matmul_backward(g.detach(), argmax, a.detach(), b.detach(), semiring=semiring, needs=(False, True))
+        only = tg.matmul_backward(
+            g.detach(), argmax, a.detach(), b.detach(), semiring=semiring, needs=(False, True)
+        )
         assert only.grad_a is None
         same(only.grad_b, got.grad_b.detach())
 
@@ -140,7 +143,11 @@ def test_an_offset_moves_only_the_indices(device, semiring):
     tangents = normal(4, 5, device=device, seed=1)
     with forward_ad.dual_level():
         dual = tgt.matmul(
-            forward_ad.make_dual(a.detach(), tangents), b, semiring=semiring, return_argmax=True, argmax_offset=100
+            forward_ad.make_dual(a.detach(), tangents),
+            b,
+            semiring=semiring,
+            return_argmax=True,
+            argmax_offset=100,
         )
         expected = forward_ad.unpack_dual(formula(semiring)(forward_ad.make_dual(a.detach(), tangents), b))
         same(forward_ad.unpack_dual(dual.values).tangent, expected.tangent)
@@ -238,7 +245,10 @@ def test_gradients_from_several_threads(device):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_narrow_dtypes(device, dtype):
-    a, b = normal(4, 5, device=device, dtype=dtype, grad=True), normal(5, 3, device=device, dtype=dtype, grad=True)
+    a, b = (
+        normal(4, 5, device=device, dtype=dtype, grad=True),
+        normal(5, 3, device=device, dtype=dtype, grad=True),
+    )
     for semiring in KINDS:
         got = torch.autograd.grad(tgt.matmul(a, b, semiring=semiring).sum(), (a, b))
         assert [g.dtype for g in got] == [dtype, dtype]

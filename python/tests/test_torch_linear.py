@@ -64,7 +64,7 @@ def test_as_a_module(device):
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="or_and.*no gradient"):
+    with pytest.raises(ValueError, match=r"or_and.*no gradient"):
         tgt.TropicalLinear(5, 3, "or_and")
     with pytest.raises(ValueError, match="expected one of max_plus"):
         tgt.TropicalLinear(5, 3, "plus")

@@ -33,7 +33,9 @@ def test_forked_workers():
 
 def network():
     torch.manual_seed(0)
-    return torch.nn.Sequential(tgt.TropicalLinear(8, 16), torch.nn.Linear(16, 4), tgt.TropicalLinear(4, 2, "min_plus"))
+    return torch.nn.Sequential(
+        tgt.TropicalLinear(8, 16), torch.nn.Linear(16, 4), tgt.TropicalLinear(4, 2, "min_plus")
+    )
 
 
 def train(model, x, y):

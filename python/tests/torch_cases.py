@@ -1,4 +1,4 @@
-"""What the tests on tensors share: where they run, and the formulas in torch whose gradients are the oracle."""
+"""What the tests on tensors share: where they run, and the formulas whose gradients are the oracle."""
 
 import pytest
 from gpu import needs_gpu, torch
@@ -11,7 +11,7 @@ _MUL = {"plus": torch.add, "mul": torch.mul, "min": torch.minimum, "max": torch.
 
 
 def formula(semiring):
-    """The product by broadcasting. ``max(dim)`` sends a gradient to one index, ``amax`` would share it out."""
+    """The product by broadcasting. ``max(dim)`` sends a gradient to one index, ``amax`` shares it out."""
     add, mul = semiring.split("_")
 
     def product(a, b):

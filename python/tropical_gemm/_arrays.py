@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _streams
 
+
 class Kind:
     """Arrays of one library. The core reads and writes them by buffers, by their attributes or by DLPack."""
 

@@ -183,9 +183,9 @@ def matmul(
     kind = common_kind(a=a, b=b, **arrays)
     x, y = kind.operand(a, "a"), kind.operand(b, "b")
     outputs = {name: kind.output(arrays[name], name) for name in ("out", "argmax") if name in arrays}
-    wanted = outputs.get("out", True), outputs.get("argmax", want_argmax)
+    made_or_given = outputs.get("out", True), outputs.get("argmax", want_argmax)
     with placed(kind, x, stream) as queue:
-        made = _core.matmul(x, y, wanted, semiring, accumulates, argmax_offset, threads, queue)
+        made = _core.matmul(x, y, made_or_given, semiring, accumulates, argmax_offset, threads, queue)
 
     def returned(name: str, made: Any) -> Any:
         if name not in outputs:
@@ -261,9 +261,10 @@ def matmul_backward(
            [0.]])
     """
     if is_tensor(grad_c) or is_tensor(a):
-        return _torch_front().matmul_backward(
+        front: MatmulGradients = _torch_front().matmul_backward(
             grad_c, argmax, a, b, semiring=semiring, needs=needs, stream=stream, threads=threads
         )
+        return front
     need_a, need_b = needed(needs)
     # The product of two vectors is a scalar in NumPy, and so are its index and its gradient.
     if isinstance(grad_c, np.generic):
@@ -279,7 +280,7 @@ def matmul_backward(
 
 
 def wanted(return_argmax: Any, accumulate: Any, out: Any) -> tuple[bool, bool, dict[str, Any]]:
-    """Whether the argmax is wanted, whether to accumulate, and the arrays to write by the names of messages."""
+    """Whether the argmax is wanted, whether to accumulate, and the arrays to write by their names."""
     want_argmax = _flag(return_argmax, "return_argmax")
     accumulates = _flag(accumulate, "accumulate")
     arrays = {}

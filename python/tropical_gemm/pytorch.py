@@ -1,11 +1,12 @@
-"""The module for PyTorch of the Rust package ``tropical-gemm`` 0.2, beside what :mod:`tropical_gemm.torch` has.
+"""The module for PyTorch of the Rust package ``tropical-gemm`` 0.2, and what :mod:`tropical_gemm.torch` has.
 
-Its functions ``tropical_maxplus_matmul(a, b)``, ``..._gpu`` and ``..._batched`` (also for minplus and maxmul) and the
-autograd functions of like names are made from the table in ``compat/legacy.py``. All of them are
-:func:`tropical_gemm.torch.matmul` behind the old checks: they run on the device of their tensors and in their dtype,
-and gradients are right, second ones too.
+Its functions ``tropical_maxplus_matmul(a, b)``, ``..._gpu`` and ``..._batched`` (also for minplus and maxmul)
+and the autograd functions of like names are made from the table in ``compat/legacy.py``. All of them are
+:func:`tropical_gemm.torch.matmul` behind the old checks: they run on the device of their tensors and in their
+dtype, and gradients are right, second ones too.
 
-``GPU_AVAILABLE`` says whether there is a GPU to run on; so do ``_DLPACK_AVAILABLE`` and ``_BATCHED_DLPACK_AVAILABLE``.
+``GPU_AVAILABLE`` says whether there is a GPU to run on; so do ``_DLPACK_AVAILABLE`` and
+``_BATCHED_DLPACK_AVAILABLE``.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from typing import Any
 try:
     import torch as _torch
 except ImportError as error:
-    raise ImportError("tropical_gemm.pytorch works on tensors of PyTorch, which is not installed: pip install torch") from error
+    raise ImportError(
+        "tropical_gemm.pytorch works on tensors of PyTorch, which is not installed: pip install torch"
+    ) from error
 
 from ._info import cuda_available as _cuda_available
 from .compat import legacy as _legacy
@@ -73,6 +76,10 @@ def _class(name: str, semiring: str, form: str) -> type:
     Product.__doc__ = "Of the Rust package's interface; the function of like name works under torch.func too."
     return Product
 
+
+GPU_AVAILABLE: bool  # these three: see __getattr__
+_DLPACK_AVAILABLE: bool
+_BATCHED_DLPACK_AVAILABLE: bool
 
 __all__ = ["GPU_AVAILABLE", "_DLPACK_AVAILABLE", "TropicalLinear", "matmul", "matmul_backward"]
 for _name, _cls, _semiring, _form in _legacy.torch_table():

@@ -1,7 +1,8 @@
 """The functions of the Rust package ``tropical-gemm`` 0.2: names, arguments and return shapes from a table.
 
-They are also attributes of :mod:`tropical_gemm`; those on tensors are made in :mod:`tropical_gemm.pytorch`. What they return is right where that package was wrong:
-memory layouts, NaN, products that are all negative, masked rows (index -1), and the caller's CUDA stream.
+They are also attributes of :mod:`tropical_gemm`; those on tensors are made in :mod:`tropical_gemm.pytorch`.
+What they return is right where that package was wrong: memory layouts, NaN, products that are all negative,
+masked rows (index -1), and the caller's CUDA stream.
 """
 
 from collections.abc import Callable, Iterator
@@ -181,7 +182,8 @@ functions: dict[str, Function] = {name: _named(name, returns, f) for name, retur
 
 
 def torch_table() -> Iterator[tuple[str, str, str, str]]:
-    """``(function, class, semiring, form)`` of the module for PyTorch; the form is "", "_gpu" or "_batched"."""
+    """``(function, class, semiring, form)`` of the module for PyTorch; forms are "", "_gpu", "_batched"."""
     for prefix, semiring in _SEMIRINGS.items():
         for form, suffix in _FORMS.items():
-            yield f"tropical_{prefix}_matmul{form}", f"Tropical{_CAMEL[prefix]}Matmul{suffix}", semiring, form
+            function, cls = f"tropical_{prefix}_matmul{form}", f"Tropical{_CAMEL[prefix]}Matmul{suffix}"
+            yield function, cls, semiring, form

@@ -1,4 +1,4 @@
-"""The product as a PyTorch operator: gradients, torch.compile, torch.export, torch.func, AMP; and a layer of it.
+"""The product as a PyTorch operator (gradients, torch.compile, torch.export, torch.func, AMP), and a layer.
 
 >>> import torch
 >>> from tropical_gemm.torch import TropicalLinear
@@ -11,9 +11,11 @@ import torch
 
 # What torch.library's register_vmap and the traced autograd functions need as they are used here.
 if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 7):
-    raise ImportError(f"tropical_gemm works on tensors of torch 2.7 or newer, this is torch {torch.__version__}")
+    raise ImportError(
+        f"tropical_gemm works on tensors of torch 2.7 or newer, this is torch {torch.__version__}"
+    )
 
-from ._linear import TropicalLinear  # noqa: E402
-from ._matmul import matmul, matmul_backward  # noqa: E402
+from ._linear import TropicalLinear
+from ._matmul import matmul, matmul_backward
 
 __all__ = ["TropicalLinear", "matmul", "matmul_backward"]

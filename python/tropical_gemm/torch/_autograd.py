@@ -1,9 +1,9 @@
 """The derivatives of the product and of its gradient, and the operators' rules that record them.
 
-With ``k`` the selected index, ``dC[i, j] = dA[i, k] * wa + dB[k, j] * wb``, where the weights ``wa`` and ``wb`` are 1
-and 1 in max_plus and min_plus, ``B[k, j]`` and ``A[i, k]`` in max_mul and min_mul, and 1 for the operand that the inner
-operation selected and 0 for the other in max_min and min_max. :func:`tangent` is this sum, :class:`Gradient` its
-adjoint, and each is the derivative of the other.
+With ``k`` the selected index, ``dC[i, j] = dA[i, k] * wa + dB[k, j] * wb``, where the weights ``wa`` and
+``wb`` are 1 and 1 in max_plus and min_plus, ``B[k, j]`` and ``A[i, k]`` in max_mul and min_mul, and 1 for the
+operand that the inner operation selected and 0 for the other in max_min and min_max. :func:`tangent` is this
+sum, :class:`Gradient` its adjoint, and each is the derivative of the other.
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from . import _operators
 from ._operators import Threads
 
 Modes = tuple[bool, bool] | None  # of reverse and forward mode; None without a transform of torch.func
+
 
 def is_plus(semiring: str) -> bool:
     """Whether the weights are constant, so that the gradient does not look at the operands."""
@@ -125,7 +126,9 @@ class Gradient(torch.autograd.Function):
                 sums = gradients(dot_c, argmax, a, b, ctx.shapes, ctx.semiring, ctx.needs, ctx.threads)
             if is_times(ctx.semiring):
                 cross = _cross_terms(ctx, grad_c, argmax, dot_a, dot_b, ctx.needs)
-                sums = [y if x is None else x if y is None else x + y for x, y in zip(sums, cross, strict=True)]
+                sums = [
+                    y if x is None else x if y is None else x + y for x, y in zip(sums, cross, strict=True)
+                ]
             like = next(x for x in (dot_c, dot_a, dot_b) if x is not None)
             return tuple(
                 like.new_zeros(shape if need else 0) if x is None else x
@@ -148,7 +151,7 @@ def gradients(
     needs: tuple[bool, bool],
     threads: Threads,
 ) -> tuple[Any, Any]:
-    """``(grad_a, grad_b)``, None where not needed; ``a`` and ``b`` may be None where their values are not read."""
+    """``(grad_a, grad_b)``, None where not needed; ``a`` and ``b`` may be None where they are not read."""
     operands = [x for x in (grad_c, a, b) if x is not None]
     if _operators.is_plain(argmax, *operands) and not records(*operands):
         x, y = _operators.stand_ins(grad_c, a, b, shapes)
@@ -166,8 +169,8 @@ def records(*tensors: Any) -> bool:
 def _cross_terms(ctx: Any, grad_c: Any, argmax: Any, u: Any, v: Any, needs: tuple[bool, bool]) -> Any:
     """How ``sum(u * grad_a) + sum(v * grad_b)`` depends on the operands that the gradient was weighted with.
 
-    ``sum(grad_c * (u[i, k] * b[k, j] + v[k, j] * a[i, k]))`` is the gradient's own form with ``u`` and ``v`` for ``a``
-    and ``b``.
+    ``sum(grad_c * (u[i, k] * b[k, j] + v[k, j] * a[i, k]))`` is the gradient's own form with ``u`` and ``v``
+    for ``a`` and ``b``.
     """
     needs = needs[0] and v is not None, needs[1] and u is not None
     if not any(needs):
@@ -176,7 +179,7 @@ def _cross_terms(ctx: Any, grad_c: Any, argmax: Any, u: Any, v: Any, needs: tupl
 
 
 def tangent(argmax: Any, a: Any, b: Any, dot_a: Any, dot_b: Any, semiring: str) -> Any:
-    """How the product changes with its operands, 0 where nothing was selected; None for what does not change."""
+    """How the product changes with its operands; 0 where nothing was selected. None: does not change."""
     like = dot_a if dot_a is not None else dot_b
     if like is None:
         return None
@@ -195,7 +198,9 @@ def tangent(argmax: Any, a: Any, b: Any, dot_a: Any, dot_b: Any, semiring: str) 
 
     terms = [
         at(dot) if weight is None else weight(at(dot))
-        for at, dot, weight in zip((at_a, at_b), (dot_a, dot_b), _weights(a, b, at_a, at_b, semiring), strict=True)
+        for at, dot, weight in zip(
+            (at_a, at_b), (dot_a, dot_b), _weights(a, b, at_a, at_b, semiring), strict=True
+        )
         if dot is not None
     ]
     return torch.where(valid, terms[0] if len(terms) == 1 else terms[0] + terms[1], 0)
@@ -213,8 +218,9 @@ def _weights(a: Any, b: Any, at_a: Any, at_b: Any, semiring: str) -> tuple[Any, 
     return (lambda x: torch.where(chose_a, x, 0)), (lambda x: torch.where(chose_a, 0, x))
 
 
-# The operators' rules for autograd. Each records on the level of torch.func where it is called, as torch's own
-# operators do; Function.apply itself would start at the outermost one, and takes longer than a small product.
+# The operators' rules for autograd. Each records on the level of torch.func where it is called, as torch's
+# own operators do; Function.apply itself would start at the outermost one, and takes longer than a small
+# product.
 
 
 def _apply(function: Any, *arguments: Any) -> Any:
@@ -241,7 +247,7 @@ def _primals(ctx: Any) -> Any:
     if ctx.modes is None:
         return ctx.saved_tensors
     return [
-        torch._VF._unpack_dual(x, 0).primal if x is not None and x.is_floating_point() else x  # type: ignore[attr-defined]
+        torch._VF._unpack_dual(x, 0).primal if x is not None and x.is_floating_point() else x
         for x in ctx.saved_tensors
     ]
 

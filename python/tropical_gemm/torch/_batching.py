@@ -4,7 +4,7 @@ from typing import Any
 
 
 def operands(dims: tuple[Any, Any], a: Any, b: Any) -> tuple[Any, Any]:
-    """``a`` and ``b``, each with its batch axis in front, so that their leading axes broadcast as they did."""
+    """``a`` and ``b``, each with its batch axis in front; their leading axes broadcast as they did."""
     moved = [x if d is None else x.movedim(d, 0) for x, d in zip((a, b), dims, strict=True)]
     leads = [x.dim() - 2 - (d is not None) for x, d in zip(moved, dims, strict=True)]
     most = max(leads)
@@ -18,13 +18,13 @@ def operands(dims: tuple[Any, Any], a: Any, b: Any) -> tuple[Any, Any]:
 def gradient(
     size: int, dims: tuple[Any, ...], arrays: tuple[Any, ...], shapes: tuple[Any, Any]
 ) -> tuple[list[Any], tuple[Any, Any]]:
-    """``(grad_c, argmax, a, b)`` with a batch axis of that size in front, and the shapes of ``a`` and ``b`` so.
+    """``(grad_c, argmax, a, b)`` and the shapes of ``a`` and ``b``, with a batch axis of that size in front.
 
     Every sample has gradients of its own, so what has no batch axis gets one, without a copy.
     """
     most = max(len(shape) for shape in shapes)
     full = tuple((size, *(1,) * (most - len(shape)), *shape) for shape in shapes)
-    batched = [
+    batched: list[Any] = [
         None if x is None else x.unsqueeze(0).expand((size, *x.shape)) if d is None else x.movedim(d, 0)
         for x, d in zip(arrays, dims, strict=True)
     ]

@@ -7,7 +7,8 @@ import torch
 from .. import _core
 from ._matmul import matmul
 
-# By semiring: the weight of the inputs that pass at first, and the range of the others, which are taken now and then.
+# By semiring: the weight of the inputs that pass at first, and the range of the others, which are taken now
+# and then.
 _START = {
     "max_plus": (0.0, -3.0, -1.0),
     "min_plus": (0.0, 1.0, 3.0),
@@ -21,13 +22,14 @@ _START = {
 class TropicalLinear(torch.nn.Module):
     """``y[j] = add_k mul(x[k], weight[j, k])``, and with a bias ``add`` of that and ``bias[j]``.
 
-    For max_plus ``y[j] = max(max_k(x[k] + weight[j, k]), bias[j])``: the bias is the weight of one more input that is
-    always the semiring's one. On a tie of the two the gradient goes to the product.
+    For max_plus ``y[j] = max(max_k(x[k] + weight[j, k]), bias[j])``: the bias is the weight of one more input
+    that is always the semiring's one. On a tie of the two the gradient goes to the product.
 
     Parameters
     ----------
     in_features, out_features
-        The sizes of the last axis of the input and of the output; other axes are free, as for ``torch.nn.Linear``.
+        The sizes of the last axis of the input and of the output; other axes are free, as for
+        ``torch.nn.Linear``.
     semiring
         One of the six that have gradients: all but ``"or_and"``.
     bias
@@ -40,12 +42,10 @@ class TropicalLinear(torch.nn.Module):
     weight : (out_features, in_features)
     bias : (out_features,), or None
 
-    Notes
-    -----
-    At first each output takes the input of its own number (modulo the smaller size) nearly unchanged, and the others
-    only where they are larger by a random margin (in min semirings smaller). With weights drawn alike, outputs of a
-    layer soon all take the same few inputs, values drift by the maximum of the weights at every layer, and deep stacks
-    do not train.
+    Notes ----- At first each output takes the input of its own number (modulo the smaller size) nearly
+    unchanged, and the others only where they are larger by a random margin (in min semirings smaller). With
+    weights drawn alike, outputs of a layer soon all take the same few inputs, values drift by the maximum of
+    the weights at every layer, and deep stacks do not train.
 
     Raises
     ------
@@ -81,12 +81,16 @@ class TropicalLinear(torch.nn.Module):
                 raise ValueError(f"{name} is {size}, expected at least 1")
         self.semiring = _core.semiring_name(semiring)
         if self.semiring not in _START:
-            raise ValueError(f"semiring is {semiring!r}, which has no gradient; expected one of {', '.join(_START)}")
+            raise ValueError(
+                f"semiring is {semiring!r}, which has no gradient; expected one of {', '.join(_START)}"
+            )
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"dtype is {dtype}, expected a floating dtype: the layer is there to be trained")
         self.in_features, self.out_features = in_features, out_features
         self.weight = torch.nn.Parameter(torch.empty(out_features, in_features, device=device, dtype=dtype))
-        self.bias = torch.nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.bias = (
+            torch.nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

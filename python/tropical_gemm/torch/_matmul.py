@@ -3,7 +3,6 @@
 from typing import Any
 
 import torch
-from torch._C._functorch import get_interpreter_stack
 
 from .. import _core, _ops
 from .._arrays import common_kind, placed, torch_kind
@@ -27,11 +26,13 @@ def matmul(
 ) -> Any:
     """:func:`tropical_gemm.matmul` on torch tensors, which that function calls for them.
 
-    Shapes, dtypes, values, argmax and errors are those of :func:`tropical_gemm.matmul`. Gradients flow to ``a`` and
-    ``b`` through the one index that was selected, the lowest on a tie, as those of ``torch.max(dim)`` do; where none
-    was (index -1), nothing flows. Works under torch.compile, torch.export, torch.func, checkpointing and CUDA graphs.
+    Shapes, dtypes, values, argmax and errors are those of :func:`tropical_gemm.matmul`. Gradients flow to
+    ``a`` and ``b`` through the one index that was selected, the lowest on a tie, as those of
+    ``torch.max(dim)`` do; where none was (index -1), nothing flows. Works under torch.compile, torch.export,
+    torch.func, checkpointing and CUDA graphs.
 
-    Under autocast, operands of float16, bfloat16 and float32 are brought to the wider type; nothing else is cast.
+    Under autocast, operands of float16, bfloat16 and float32 are brought to the wider type; nothing else is
+    cast.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def matmul_backward(
     stream: Any = None,
     threads: int | None = None,
 ) -> _ops.MatmulGradients:
-    """:func:`tropical_gemm.matmul_backward` on torch tensors: differentiable itself, in ``grad_c``, ``a`` and ``b``."""
+    """:func:`tropical_gemm.matmul_backward` on torch tensors, itself differentiable."""
     needs = _ops.needed(needs)
     _check({"grad_c": grad_c, "argmax": argmax, "a": a, "b": b}, semiring)
     if stream is not None:
@@ -125,7 +126,8 @@ def matmul_backward(
         return _ops.MatmulGradients._make(made)
     x, y, dropped = _matrices(a, b)
     grads = _autograd.gradients(
-        _with(grad_c, dropped), _with(argmax, dropped), x, y, (x.shape, y.shape), semiring, needs, threads)
+        _with(grad_c, dropped), _with(argmax, dropped), x, y, (x.shape, y.shape), semiring, needs, threads
+    )
     return _ops.MatmulGradients._make(
         None if grad is None else grad.reshape(of.shape) for grad, of in zip(grads, (a, b), strict=True)
     )
@@ -143,16 +145,20 @@ def _into(
     plain = _operators.is_plain(a, b, *outputs.values())
     traced = _operators.is_compiling()
     if not (plain or traced) and _operators.in_transform():
-        raise RuntimeError("out= is not for the transforms of torch.func, whose functions write nothing in place")
+        raise RuntimeError(
+            "out= is not for the transforms of torch.func, whose functions write nothing in place"
+        )
     for name, x in {"a": a, "b": b, **outputs}.items():
         if _autograd.records(x) or (not (plain or traced) and _operators.has_tangent(x)):
             raise RuntimeError(
-                f"{name} requires grad, but a call with out= records no gradient; leave out= away, or call it under "
-                "torch.no_grad()"
+                f"{name} requires grad, but a call with out= records no gradient; leave out= away, "
+                "or call it under torch.no_grad()"
             )
     out, argmax = outputs["out"], outputs.get("argmax")
     if plain:
-        _core.matmul(a, b, (out, False if argmax is None else argmax), semiring, accumulate, offset, threads, None)
+        _core.matmul(
+            a, b, (out, False if argmax is None else argmax), semiring, accumulate, offset, threads, None
+        )
         for x in outputs.values():
             torch_kind.written(x)
     else:
@@ -175,7 +181,7 @@ def _check(arrays: dict[str, Any], semiring: Any) -> None:
 
 
 def _promoted(a: Any, b: Any) -> tuple[Any, Any]:
-    """Under autocast, operands of two of its types in the wider one: a product has no fast narrow form to prefer."""
+    """Under autocast, operands of two of its types in the wider one, since none is faster by itself."""
     mixed = a.dtype != b.dtype and a.dtype in _AUTOCAST and b.dtype in _AUTOCAST
     if not mixed or not torch.is_autocast_enabled(a.device.type):
         return a, b

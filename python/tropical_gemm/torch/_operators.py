@@ -1,10 +1,10 @@
-"""The operators as torch's dispatcher knows them: schemas, kernels, shapes of what they return, rules under vmap.
+"""The operators as torch's dispatcher knows them: schemas, kernels, shapes of results, rules under vmap.
 
-Tensors are matrices here, of at least two dimensions; vectors are settled in front. Dispatching costs more than a
-small product, so calls that nothing observes go to the core at once (:func:`is_plain`).
+Tensors are matrices here, of at least two dimensions; vectors are settled in front. Dispatching costs more
+than a small product, so calls that nothing observes go to the core at once (:func:`is_plain`).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -55,14 +55,14 @@ def in_transform() -> bool:
 
 
 def has_tangent(x: Any) -> bool:
-    """Whether forward mode follows ``x``. torch has one level of it, number 0; where none is open, nothing has one."""
-    return torch._VF._unpack_dual(x, 0).tangent is not None  # type: ignore[attr-defined]
+    """Whether forward mode follows ``x``: torch has one level of it, number 0."""
+    return torch._VF._unpack_dual(x, 0).tangent is not None
 
 
 def below_autograd(name: str, *arguments: Any) -> Any:
     """The operator of that name, recorded by nothing on this level."""
     if is_plain(*arguments[:2]):
-        return _KERNELS[name](*arguments)
+        return _OPERATORS[name].kernel(*arguments)
     with torch._C._AutoDispatchBelowAutograd():
         return getattr(torch.ops.tropical_gemm, name)(*arguments)
 
@@ -89,9 +89,8 @@ def _matmul_into(
 
 def stand_ins(grad_c: Any, a: Any, b: Any, shapes: tuple[Any, Any]) -> tuple[Any, Any]:
     """The operands, or tensors of their shapes without memory behind them where the values are not read."""
-    return tuple(  # type: ignore[return-value]
-        grad_c.new_empty(1).expand(shape) if x is None else x
-        for x, shape in zip((a, b), shapes, strict=True)
+    return tuple(
+        grad_c.new_empty(1).expand(shape) if x is None else x for x, shape in zip((a, b), shapes, strict=True)
     )
 
 
@@ -109,7 +108,7 @@ def _matmul_backward(
 ) -> tuple[Any, Any]:
     x, y = stand_ins(grad_c, a, b, (shape_a, shape_b))
     made = _core.matmul_backward(grad_c, argmax, x, y, (need_a, need_b), semiring, threads, None)
-    return tuple(grad_c.new_empty(0) if grad is None else grad for grad in made)  # type: ignore[return-value]
+    return tuple(grad_c.new_empty(0) if grad is None else grad for grad in made)
 
 
 # What they return, told from shapes and dtypes that may be symbolic.
@@ -118,10 +117,10 @@ def _matmul_backward(
 def _product_shape(a: Any, b: Any, semiring: str) -> Any:
     semiring = _core.semiring_name(semiring)
     if a.dtype != b.dtype:
-        raise TypeError(f"b has dtype {_name(b)}, expected {_name(a)} like a")
-    if _name(a) not in _semirings[semiring]:
+        raise TypeError(f"b has dtype {_dtype(b)}, expected {_dtype(a)} like a")
+    if _dtype(a) not in _semirings[semiring]:
         raise TypeError(
-            f"a has dtype {_name(a)}, which the semiring {semiring} does not have; it is defined on "
+            f"a has dtype {_dtype(a)}, which the semiring {semiring} does not have; it is defined on "
             + ", ".join(_semirings[semiring])
         )
     if a.device != b.device:
@@ -131,16 +130,17 @@ def _product_shape(a: Any, b: Any, semiring: str) -> Any:
     both = f"a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}"
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(
-            f"{both}: the last axis of a ({a.shape[-1]}) must equal the last axis but one of b ({b.shape[-2]})"
+            f"{both}: the last axis of a ({a.shape[-1]}) must equal "
+            f"the last axis but one of b ({b.shape[-2]})"
         )
     try:
-        lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
     except RuntimeError:
         raise ValueError(f"{both}: their leading axes do not broadcast") from None
     return (*lead, a.shape[-2], b.shape[-1])
 
 
-def _name(x: Any) -> str:
+def _dtype(x: Any) -> str:
     return str(x.dtype).removeprefix("torch.")
 
 
@@ -161,7 +161,7 @@ def _fake_matmul_into(
         if x is None:
             continue
         if x.dtype != dtype:
-            raise TypeError(f"{name} has dtype {_name(x)}, expected {str(dtype).removeprefix('torch.')}")
+            raise TypeError(f"{name} has dtype {_dtype(x)}, expected {str(dtype).removeprefix('torch.')}")
         if tuple(x.shape) != tuple(shape):
             raise ValueError(f"{name} has shape {tuple(x.shape)}, expected {tuple(shape)}")
 
@@ -210,9 +210,7 @@ def _vmap_matmul_backward(
     need_b: bool,
     threads: Threads,
 ) -> tuple[tuple[Any, Any], tuple[int, int]]:
-    arrays, shapes = _batching.gradient(
-        info.batch_size, dims[:4], (grad_c, argmax, a, b), (shape_a, shape_b)
-    )
+    arrays, shapes = _batching.gradient(info.batch_size, dims[:4], (grad_c, argmax, a, b), (shape_a, shape_b))
     made = torch.ops.tropical_gemm.matmul_backward(*arrays, *shapes, semiring, need_a, need_b, threads)
     n = info.batch_size
     grads = tuple(
@@ -222,37 +220,46 @@ def _vmap_matmul_backward(
     return (grads[0], grads[1]), (0, 0)
 
 
+class _Operator(NamedTuple):
+    schema: str
+    kernel: Any
+    fake: Any
+    vmap: Any
+
+
 _OPERATORS = {
-    "matmul": ("(Tensor a, Tensor b, str semiring, int? threads) -> Tensor", _matmul, _fake_matmul, _vmap_matmul),
-    "matmul_argmax": (
+    "matmul": _Operator(
+        "(Tensor a, Tensor b, str semiring, int? threads) -> Tensor",
+        _matmul,
+        _fake_matmul,
+        _vmap_matmul,
+    ),
+    "matmul_argmax": _Operator(
         "(Tensor a, Tensor b, str semiring, int argmax_offset, int? threads) -> (Tensor, Tensor)",
         _matmul_argmax,
         _fake_matmul_argmax,
         _vmap_matmul_argmax,
     ),
-    "matmul_into": (
+    "matmul_into": _Operator(
         "(Tensor a, Tensor b, Tensor(a!) out, Tensor(b!)? argmax, str semiring, bool accumulate, "
         "int argmax_offset, int? threads) -> ()",
         _matmul_into,
         _fake_matmul_into,
         None,
     ),
-    "matmul_backward": (
-        "(Tensor grad_c, Tensor argmax, Tensor? a, Tensor? b, SymInt[] shape_a, SymInt[] shape_b, str semiring, "
-        "bool need_a, bool need_b, int? threads) -> (Tensor, Tensor)",
+    "matmul_backward": _Operator(
+        "(Tensor grad_c, Tensor argmax, Tensor? a, Tensor? b, SymInt[] shape_a, SymInt[] shape_b, "
+        "str semiring, bool need_a, bool need_b, int? threads) -> (Tensor, Tensor)",
         _matmul_backward,
         _fake_matmul_backward,
         _vmap_matmul_backward,
     ),
 }
 
-_KERNELS = {name: row[1] for name, row in _OPERATORS.items()}
-
-library = torch.library.Library(NAMESPACE, "DEF")
-for _operator, (_schema, _kernel, _fake, _vmap) in _OPERATORS.items():
-    _full = f"{NAMESPACE}::{_operator}"
-    library.define(_operator + _schema, tags=(torch.Tag.pt2_compliant_tag,))
-    library.impl(_operator, _kernel, "CompositeExplicitAutograd")
-    torch.library.register_fake(_full, _fake, lib=library)
-    if _vmap is not None:
-        torch.library.register_vmap(_full, _vmap, lib=library)
+library: Any = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
+for _name, _operator in _OPERATORS.items():
+    library.define(_name + _operator.schema, tags=(torch.Tag.pt2_compliant_tag,))
+    library.impl(_name, _operator.kernel, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"{NAMESPACE}::{_name}", _operator.fake, lib=library)
+    if _operator.vmap is not None:
+        torch.library.register_vmap(f"{NAMESPACE}::{_name}", _operator.vmap, lib=library)
