@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from tropical_gemm.torch import TropicalLinear
 from torch import nn
+from tropical_gemm.torch import TropicalLinear
 
 
 def digits(device: str) -> tuple[torch.Tensor, ...]:
@@ -33,13 +33,21 @@ def digits(device: str) -> tuple[torch.Tensor, ...]:
 
 def tropical_network(hidden: int) -> nn.Module:
     return nn.Sequential(
-        nn.Linear(64, hidden), nn.LayerNorm(hidden), TropicalLinear(hidden, hidden), TropicalLinear(hidden, 10)
+        nn.Linear(64, hidden),
+        nn.LayerNorm(hidden),
+        TropicalLinear(hidden, hidden),
+        TropicalLinear(hidden, 10),
     )
 
 
 def relu_network(hidden: int) -> nn.Module:
     return nn.Sequential(
-        nn.Linear(64, hidden), nn.LayerNorm(hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 10)
+        nn.Linear(64, hidden),
+        nn.LayerNorm(hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, 10),
     )
 
 
@@ -86,7 +94,11 @@ def draw(curves: dict[str, np.ndarray], path: str) -> None:
     axes = figure.subplots()
     for name, losses in curves.items():
         width = max(len(losses) // 50, 1)
-        axes.plot(np.arange(width - 1, len(losses)), np.convolve(losses, np.ones(width) / width, "valid"), label=name)
+        axes.plot(
+            np.arange(width - 1, len(losses)),
+            np.convolve(losses, np.ones(width) / width, "valid"),
+            label=name,
+        )
     axes.set(title="Handwritten digits", xlabel="step", ylabel="cross-entropy of the batches", yscale="log")
     axes.legend()
     figure.savefig(path, dpi=120)
@@ -116,7 +128,9 @@ def main() -> None:
             results.append((name, accuracy(network, data), time.perf_counter() - start))
 
     for name, share, seconds in results:
-        print(f"{name:8} network: {share:6.1%} of {len(data[3])} test digits right, {seconds:.1f} s of training")
+        print(
+            f"{name:8} network: {share:6.1%} of {len(data[3])} test digits right, {seconds:.1f} s of training"
+        )
     draw(curves, arguments.output)
     print(f"loss curves: {arguments.output}")
 

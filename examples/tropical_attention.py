@@ -61,7 +61,11 @@ def main() -> None:
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
     width = 8
-    embed, attention, read = TropicalLinear(1, width), TropicalAttention(width, heads=2), TropicalLinear(width, 1)
+    embed, attention, read = (
+        TropicalLinear(1, width),
+        TropicalAttention(width, heads=2),
+        TropicalLinear(width, 1),
+    )
     modules = nn.ModuleList((embed, attention, read)).to(arguments.device)
     places = nn.Parameter(torch.randn(arguments.time, width, device=arguments.device))
     trained = [places, *modules.parameters()]

@@ -31,6 +31,14 @@ def is_times(semiring: str) -> bool:
     return semiring.endswith("mul")
 
 
+def _keep(ctx: Any, a: Any, b: Any, argmax: Any, semiring: str, offset: int, threads: Threads) -> Any:
+    """Set what the derivatives of the product need; the tensors to save for them."""
+    ctx.semiring, ctx.offset, ctx.threads = _core.semiring_name(semiring), offset, threads
+    ctx.shapes = a.shape, b.shape
+    ctx.set_materialize_grads(False)
+    return (argmax, None, None) if is_plus(ctx.semiring) else (argmax, a, b)
+
+
 class Product(torch.autograd.Function):
     """``(values, argmax)`` of two matrices, with the derivative of the values."""
 
@@ -41,16 +49,11 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        a, b, ctx.semiring, ctx.offset, ctx.threads, ctx.modes = inputs
-        ctx.semiring = _core.semiring_name(ctx.semiring)
-        argmax = output[1]
-        ctx.mark_non_differentiable(argmax)
-        ctx.set_materialize_grads(False)
-        ctx.shapes = a.shape, b.shape
-        if is_plus(ctx.semiring):
-            a = b = None
-        ctx.save_for_backward(argmax, a, b)
-        ctx.save_for_forward(argmax, a, b)
+        a, b, semiring, offset, threads, ctx.modes = inputs
+        ctx.mark_non_differentiable(output[1])
+        saved = _keep(ctx, a, b, output[1], semiring, offset, threads)
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
 
     @staticmethod
     def backward(ctx: Any, grad_c: Any, _: Any) -> Any:
@@ -70,6 +73,25 @@ class Product(torch.autograd.Function):
             if ctx.offset:
                 argmax = argmax - ctx.offset
             return tangent(argmax, a, b, dot_a, dot_b, ctx.semiring), None
+
+
+class PlainProduct(torch.autograd.Function):
+    """The same for plain tensors, reverse mode only, with less around it; the argmax only if it is asked for."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, a: Any, b: Any, semiring: str, offset: int, threads: Threads, return_argmax: bool
+    ) -> Any:
+        values, argmax = _core.matmul(a, b, (True, True), semiring, False, offset, threads, None)
+        ctx.save_for_backward(*_keep(ctx, a, b, argmax, semiring, offset, threads))
+        if not return_argmax:
+            return values
+        ctx.mark_non_differentiable(argmax)
+        return values, argmax
+
+    @staticmethod
+    def backward(ctx: Any, grad_c: Any, _: Any = None) -> Any:
+        return Product.backward(ctx, grad_c, None)
 
 
 class Gradient(torch.autograd.Function):
@@ -136,9 +158,9 @@ class Gradient(torch.autograd.Function):
             )
 
 
-def differentiable(a: Any, b: Any, semiring: str, offset: int, threads: Threads) -> Any:
-    """``(values, argmax)`` of plain tensors, with a gradient."""
-    return _apply(Product, a, b, semiring, offset, threads)
+# Function.apply without its look at the signature, which takes longer than a small product: the values of plain
+# matrices, with a gradient, and the argmax if that is asked.
+differentiable: Any = super(torch.autograd.Function, PlainProduct).apply
 
 
 def gradients(

@@ -59,7 +59,7 @@ class TropicalLinear(torch.nn.Module):
     >>> layer = TropicalLinear(2, 1, bias=False)
     >>> _ = torch.nn.init.constant_(layer.weight, 0.5)
     >>> layer(torch.tensor([[1.0, 3.0]]))
-    tensor([[3.5000]], grad_fn=<ProductBackward>)
+    tensor([[3.5000]], grad_fn=<PlainProductBackward>)
     """
 
     in_features: int

@@ -47,7 +47,7 @@ def matmul(
     >>> a = torch.tensor([[1.0, 2.0]], requires_grad=True)
     >>> c = matmul(a, torch.tensor([[3.0], [0.0]]))
     >>> c
-    tensor([[4.]], grad_fn=<ProductBackward>)
+    tensor([[4.]], grad_fn=<PlainProductBackward>)
     >>> c.backward()
     >>> a.grad
     tensor([[1., 0.]])
@@ -58,15 +58,17 @@ def matmul(
         and accumulate is False
         and stream is None
         and a.dtype is b.dtype
-        and not ((a.requires_grad or b.requires_grad) and torch.is_grad_enabled())
     ):
-        # The short way for small products.
-        if return_argmax is False:
-            return _core.matmul(a, b, (True, False), semiring, False, argmax_offset, threads, None)
-        if return_argmax is True:
-            return _ops.MatmulResult._make(
-                _core.matmul(a, b, (True, True), semiring, False, argmax_offset, threads, None)
-            )
+        # The short ways for small products.
+        if not ((a.requires_grad or b.requires_grad) and torch.is_grad_enabled()):
+            if return_argmax is False:
+                return _core.matmul(a, b, (True, False), semiring, False, argmax_offset, threads, None)
+            if return_argmax is True:
+                return _ops.MatmulResult._make(
+                    _core.matmul(a, b, (True, True), semiring, False, argmax_offset, threads, None)
+                )
+        elif return_argmax is False and argmax_offset == 0 and a.dim() > 1 and b.dim() > 1:
+            return _autograd.differentiable(a, b, semiring, 0, threads, False)
 
     want_argmax, accumulates, outputs = _ops.wanted(return_argmax, accumulate, out)
     _check({"a": a, "b": b, **outputs}, semiring)
@@ -92,7 +94,7 @@ def _values(a: Any, b: Any, semiring: str, threads: Threads) -> Any:
     if not _operators.is_plain(a, b):
         return torch.ops.tropical_gemm.matmul(a, b, semiring, threads)
     if _autograd.records(a, b):
-        return _autograd.differentiable(a, b, semiring, 0, threads)[0]
+        return _autograd.differentiable(a, b, semiring, 0, threads, False)
     return _operators.below_autograd("matmul", a, b, semiring, threads)
 
 
@@ -100,7 +102,7 @@ def _values_and_argmax(a: Any, b: Any, *rest: Any) -> Any:
     if not _operators.is_plain(a, b):
         return torch.ops.tropical_gemm.matmul_argmax(a, b, *rest)
     if _autograd.records(a, b):
-        return _autograd.differentiable(a, b, *rest)
+        return _autograd.differentiable(a, b, *rest, True)
     return _operators.below_autograd("matmul_argmax", a, b, *rest)
 
 

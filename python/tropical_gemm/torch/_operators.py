@@ -88,10 +88,13 @@ def _matmul_into(
 
 
 def stand_ins(grad_c: Any, a: Any, b: Any, shapes: tuple[Any, Any]) -> tuple[Any, Any]:
-    """The operands, or tensors of their shapes without memory behind them where the values are not read."""
-    return tuple(
-        grad_c.new_empty(1).expand(shape) if x is None else x for x, shape in zip((a, b), shapes, strict=True)
+    """The operands, or tensors of their shapes with one element for all where the values are not read."""
+    some = grad_c if grad_c.numel() else grad_c.new_empty(1)
+    x, y = (
+        some.as_strided(shape, (0,) * len(shape)) if x is None else x
+        for x, shape in zip((a, b), shapes, strict=True)
     )
+    return x, y
 
 
 def _matmul_backward(
