@@ -1,4 +1,4 @@
-"""A product of tensors and its two gradients, forward and backward: this package and the earlier one of this name.
+"""A product of tensors and its gradients, forward and backward: this package and the earlier one.
 
 Each runs in a process of its own, with the same torch; they take turns, and the medians are printed. The
 gradients are compared first.

@@ -76,7 +76,7 @@ class Product(torch.autograd.Function):
 
 
 class PlainProduct(torch.autograd.Function):
-    """The same for plain tensors, reverse mode only, with less around it; the argmax only if it is asked for."""
+    """The same for plain tensors, reverse mode only, with less around it; the argmax if it is asked for."""
 
     @staticmethod
     def forward(
@@ -158,8 +158,8 @@ class Gradient(torch.autograd.Function):
             )
 
 
-# Function.apply without its look at the signature, which takes longer than a small product: the values of plain
-# matrices, with a gradient, and the argmax if that is asked.
+# Function.apply without its look at the signature, which takes longer than a small product: the values of
+# plain matrices, with a gradient, and the argmax if that is asked for.
 differentiable: Any = super(torch.autograd.Function, PlainProduct).apply
 
 
