@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh clone to all tests: C and C++ (ctest), the installed C++ package, Python (pytest).
+# From a fresh clone to all tests: C and C++ (ctest), the installed C++ package, Python (pytest), examples that train.
 source "$(dirname "$0")/common.sh"
 
 scripts/setup.sh dev
@@ -10,3 +10,7 @@ say "C++ package, as another project uses it"
 scripts/example_cpp.sh
 say "Python tests"
 python -m pytest python/tests
+say "examples, with few steps"
+mkdir -p build/examples
+python examples/train_tropical.py --device cpu --steps 30 --output build/examples/train_tropical.png
+python examples/tropical_attention.py --device cpu --steps 30

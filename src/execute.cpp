@@ -2,6 +2,7 @@
 
 #include "cpu/backend.h"
 #include "cuda/loader.h"
+#include "rearrange.h"
 #include "tensor.h"
 
 namespace tropical {
@@ -48,13 +49,15 @@ void on_device(const Params& params, int device, const CudaOptions& options,
 
 }  // namespace
 
-void execute(const MatmulParams& params, const DLTensor& a, const CudaOptions& options) {
+void execute(MatmulParams params, const DLTensor& a, const CudaOptions& options) {
+  fold(params);
   if (!on_cuda(a)) return cpu::matmul(params);
   const cuda::Backend& gpu = cuda::backend();
   on_device(params, a.device.device_id, options, gpu.matmul_workspace, gpu.matmul);
 }
 
-void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions& options) {
+void execute(BackwardParams params, const DLTensor& a, const CudaOptions& options) {
+  fold(params);
   if (!on_cuda(a)) return cpu::matmul_backward(params);
   const cuda::Backend& gpu = cuda::backend();
   on_device(params, a.device.device_id, options, gpu.backward_workspace, gpu.matmul_backward);

@@ -1,5 +1,6 @@
 // Params in another form with the same result; both backends choose their work by these.
 #pragma once
+#include <initializer_list>
 #include <utility>
 
 #include "params.h"
@@ -16,6 +17,28 @@ inline MatmulParams oriented(const MatmulParams& p) {
   t.b = p.a;
   for (Operand* o : {&t.a, &t.b, &t.c, &t.argmax}) std::swap(o->row, o->col);
   return t;
+}
+
+// The innermost batch axes along which B is shared become rows, where each member's rows follow those of the one
+// before: one product with many rows (a layer of a network) in place of many with few. `rows` are the operands that
+// have rows, `shared` those that do not; what is not wanted has no data.
+inline void fold_batch(BatchShape& batch, int64_t& m, std::initializer_list<Operand*> rows,
+                       std::initializer_list<const Operand*> shared) {
+  for (; batch.ndim > 0; --batch.ndim) {
+    const int d = batch.ndim - 1;
+    for (const Operand* o : shared)
+      if (o->data && o->batch[d] != 0) return;
+    // The stride of a single row means nothing; a gradient that is summed over the batch keeps its one row.
+    for (const Operand* o : rows)
+      if (o->data && (m == 1 ? o->batch[d] == 0 : o->batch[d] != o->row * m)) return;
+    if (m == 1)
+      for (Operand* o : rows) o->row = o->batch[d];
+    m *= batch.size[d];
+  }
+}
+inline void fold(MatmulParams& p) { fold_batch(p.batch, p.m, {&p.a, &p.c, &p.argmax}, {&p.b}); }
+inline void fold(BackwardParams& p) {
+  fold_batch(p.batch, p.m, {&p.grad_c, &p.argmax, &p.a, &p.grad_a}, {&p.b, &p.grad_b});
 }
 
 // The batch axes that a gradient keeps, and those summed over because its operand was broadcast there.

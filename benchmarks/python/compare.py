@@ -32,14 +32,14 @@ TARGETS = {(1024, "values", "all"): 10.0, (1024, "argmax", "all"): 30.0}  # over
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
 
 
-def peer_python(version: str) -> Path:
-    """The interpreter of an environment that holds the earlier package, made at the first use."""
-    directory = VENVS / f"peer-{version}"
+def peer_python(version: str, *more: str) -> Path:
+    """The interpreter of an environment that holds the earlier package and ``more``, made at the first use."""
+    directory = VENVS / "-".join(("peer", version, *(package.partition("=")[0] for package in more)))
     python = directory / "bin" / "python"
     ready = directory / ".ready"
     if not ready.exists():
         venv.create(directory, with_pip=True, clear=True)
-        packages = [f"tropical-gemm=={version}", "numpy"]
+        packages = [f"tropical-gemm=={version}", "numpy", *more]
         subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
         ready.touch()
     return python

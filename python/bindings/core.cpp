@@ -64,6 +64,8 @@ nb::object matmul_backward_arrays(nb::handle grad_c, nb::handle argmax, nb::hand
   return nb::make_tuple(ga.result(), gb.result());
 }
 
+std::string canonical_semiring(nb::handle name) { return semiring_name(semiring_of(name)); }
+
 nb::tuple shape_of_product(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   // Only the shapes are looked at; the pointer has to be there and aligned.
   alignas(8) static char somewhere[8];
@@ -188,6 +190,7 @@ NB_MODULE(_core, m) {
         nb::sig("def matmul_backward(grad_c: object, argmax: object, a: object, b: object, "
                 "outputs: tuple[object, object], semiring: object, threads: object, stream: int | None, /) -> "
                 "tuple[typing.Any, typing.Any]"));
+  m.def("semiring_name", &canonical_semiring, none, nb::sig("def semiring_name(semiring: object, /) -> str"));
   m.def("matmul_shape", &shape_of_product,
         nb::sig("def matmul_shape(a: typing.Sequence[int], b: typing.Sequence[int], /) -> tuple[int, ...]"));
   m.def("semiring_constants", &constants_of,

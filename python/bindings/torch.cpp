@@ -24,7 +24,6 @@ struct Names {
   nb::object shape = interned("shape");
   nb::object stride = interned("stride");
   nb::object data_ptr = interned("data_ptr");
-  nb::object current_level = interned("_current_level");
 };
 
 nb::object attribute(nb::handle object, const nb::object& name) {
@@ -56,7 +55,6 @@ class Torch final : public Library {
         strided_(torch.attr("strided")),
         uint8_(torch.attr("uint8")),
         is_grad_enabled_(torch.attr("is_grad_enabled")),
-        forward_ad_(torch.attr("autograd").attr("forward_ad")),
         empty_keywords_(nb::make_tuple("dtype", "device")),
         on_rocm_(!torch.attr("version").attr("hip").is_none()) {
     const nb::object c = torch.attr("_C");
@@ -84,7 +82,7 @@ class Torch final : public Library {
     DLTensor& t = reading.tensor;
     t.device = device_of(x, name);
     t.dtype = dtype_of(x, name);
-    const nb::object sizes = attribute(x, names_.shape), steps = called(x, names_.stride);
+    const nb::object sizes = shape_of(x, name), steps = called(x, names_.stride);
     t.ndim = static_cast<int32_t>(PyTuple_GET_SIZE(sizes.ptr()));
     if (t.ndim > Reading::kMaxDims)
       bad_value(std::string(name) + " has " + std::to_string(t.ndim) + " dimensions, more than any array here");
@@ -118,17 +116,24 @@ class Torch final : public Library {
   void* current_stream(int device) const override { return reinterpret_cast<void*>(integer(raw_stream_(device))); }
 
  private:
-  // Results of ours are no part of torch's graph: a gradient would be lost without a word.
+  // What is computed here is no part of torch's graph: a gradient would be lost without a word.
   void check_gradient(const nb::object& x, const char* name) const {
-    const bool records = attribute(x, names_.requires_grad).ptr() == Py_True && is_grad_enabled_().ptr() == Py_True;
-    const bool dual = !records && integer(attribute(forward_ad_, names_.current_level)) >= 0 &&
-                      !forward_ad_.attr("unpack_dual")(x).attr("tangent").is_none();
-    if (records || dual)
-      throw Error(ErrorCode::unsupported,
-                  std::string(name) +
-                      " requires grad, but gradients through tropical_gemm on torch tensors are not available yet in "
-                      "this version; pass " +
-                      name + ".detach(), and use tropical_gemm.matmul_backward for the gradient");
+    if (attribute(x, names_.requires_grad).ptr() != Py_True || is_grad_enabled_().ptr() != Py_True) return;
+    throw Error(ErrorCode::unsupported, std::string(name) +
+                                            " requires grad, and this function records no gradient; use "
+                                            "tropical_gemm.torch.matmul, or pass " +
+                                            name + ".detach()");
+  }
+
+  nb::object shape_of(const nb::object& x, const char* name) const {
+    PyObject* shape = PyObject_GetAttr(x.ptr(), names_.shape.ptr());
+    if (shape) return nb::steal(shape);
+    const nb::python_error raised;
+    if (nb::cast<bool>(x.attr("is_nested")))
+      throw Error(
+          ErrorCode::invalid_type,
+          std::string(name) + " is a nested tensor, expected one of a single shape; pad it, or multiply its parts");
+    throw raised;
   }
 
   DLDevice device_of(const nb::object& x, const char* name) const {
@@ -156,7 +161,7 @@ class Torch final : public Library {
 
   void* pointer(const nb::object& x) const { return PyLong_AsVoidPtr(called(x, names_.data_ptr).ptr()); }
 
-  nb::object tensor_, empty_, strided_, uint8_, is_grad_enabled_, forward_ad_, empty_keywords_, raw_stream_;
+  nb::object tensor_, empty_, strided_, uint8_, is_grad_enabled_, empty_keywords_, raw_stream_;
   std::array<nb::object, 8> dtypes_;  // by DType
   bool on_rocm_;
   const Names names_;

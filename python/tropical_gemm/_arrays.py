@@ -12,9 +12,6 @@ import numpy as np
 
 from . import _core, _streams
 
-direct: set[type] = {np.ndarray}
-"""Types that the core reads, checks and makes by itself, so that a call may go there at once."""
-
 
 class Kind:
     """Arrays of one library. The core reads and writes them by buffers, by their attributes or by DLPack."""
@@ -220,8 +217,15 @@ class Ours(Producer):
         return isinstance(other, Producer)
 
 
-_numpy, _torch, _cupy, _jax = NumPy("numpy"), Torch("torch"), CuPy("cupy"), Jax("jax")
+_numpy, torch_kind, _cupy, _jax = NumPy("numpy"), Torch("torch"), CuPy("cupy"), Jax("jax")
 _ours = Ours("tropical_gemm")
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether ``x`` is a torch tensor; torch is not imported for it."""
+    torch = sys.modules.get("torch")
+    # While torch is being imported it has no tensors yet.
+    return torch is not None and isinstance(x, getattr(torch, "Tensor", ()))
 
 
 def _name(x: Any) -> str:
@@ -234,9 +238,8 @@ def _kind_of(x: Any, argument: str) -> Kind:
     if isinstance(x, _core.DeviceArray):
         return _ours
     modules = sys.modules
-    if "torch" in modules and isinstance(x, modules["torch"].Tensor):
-        direct.add(modules["torch"].Tensor)
-        return _torch
+    if is_tensor(x):
+        return torch_kind
     if "cupy" in modules and isinstance(x, modules["cupy"].ndarray):
         return _cupy
     if "jax" in modules and isinstance(x, modules["jax"].Array):

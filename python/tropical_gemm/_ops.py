@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from . import _core
-from ._arrays import common_kind, direct, placed
+from ._arrays import common_kind, is_tensor, placed
 
 
 class MatmulResult(NamedTuple):
@@ -25,6 +25,18 @@ class MatmulGradients(NamedTuple):
 # What the core shall make: the values, or the argmax too.
 _VALUES = (True, False)
 _BOTH = (True, True)
+
+_front: Any = None
+
+
+def _torch_front() -> Any:
+    """The module for torch tensors, imported when the first one comes."""
+    global _front
+    if _front is None:
+        from . import torch
+
+        _front = torch
+    return _front
 
 
 @overload
@@ -113,6 +125,8 @@ def matmul(
 
     Notes
     -----
+    For torch tensors this is :func:`tropical_gemm.torch.matmul`, through which gradients flow.
+
     On a CUDA device the results come from the library's own allocator. The work is enqueued on the stream
     and the host does not wait for it; it can be captured in a CUDA graph and replayed with other data.
 
@@ -133,7 +147,7 @@ def matmul(
     RuntimeError
         For arrays on a GPU where there is no CUDA backend (see :func:`cuda_available`), on a GPU that this
         build has no code for, or with a driver that is too old; for failures of CUDA; and for torch tensors
-        that require grad while gradients are recorded.
+        with ``out`` where one requires grad and gradients are recorded.
 
     Examples
     --------
@@ -151,7 +165,7 @@ def matmul(
            [-1,  1,  1],
            [-1, -1,  2]], dtype=int32)
     """
-    if type(a) is type(b) and type(a) in direct and out is None and accumulate is False and stream is None:
+    if type(a) is type(b) is np.ndarray and out is None and accumulate is False and stream is None:
         # The short way for small products.
         if return_argmax is False:
             return _core.matmul(a, b, _VALUES, semiring, False, argmax_offset, threads, None)
@@ -159,30 +173,19 @@ def matmul(
             return MatmulResult._make(
                 _core.matmul(a, b, _BOTH, semiring, False, argmax_offset, threads, None)
             )
+    if is_tensor(a) or is_tensor(b):
+        return _torch_front().matmul(
+            a, b, semiring=semiring, return_argmax=return_argmax, out=out, accumulate=accumulate,
+            argmax_offset=argmax_offset, stream=stream, threads=threads,
+        )  # fmt: skip
 
-    want_argmax = _flag(return_argmax, "return_argmax")
-    accumulates = _flag(accumulate, "accumulate")
-    arrays = {"a": a, "b": b}
-    if isinstance(out, tuple):
-        if len(out) != 2:
-            raise ValueError(f"out is a tuple of {len(out)}, expected an array or a pair (values, argmax)")
-        arrays["out"], arrays["argmax"] = out
-        want_argmax = True
-    elif isinstance(out, list):
-        raise TypeError("out is a list, expected an array (use numpy.asarray) or a tuple (values, argmax)")
-    elif out is not None:
-        arrays["out"] = out
-    kind = common_kind(**arrays)
-    if accumulates and out is None:
-        raise ValueError("accumulate needs out, the array to accumulate to")
-    if accumulates and want_argmax and "argmax" not in arrays:
-        raise ValueError("accumulate with return_argmax needs out=(values, argmax), with the indices so far")
-
+    want_argmax, accumulates, arrays = wanted(return_argmax, accumulate, out)
+    kind = common_kind(a=a, b=b, **arrays)
     x, y = kind.operand(a, "a"), kind.operand(b, "b")
     outputs = {name: kind.output(arrays[name], name) for name in ("out", "argmax") if name in arrays}
-    wanted = outputs.get("out", True), outputs.get("argmax", want_argmax)
+    made_or_given = outputs.get("out", True), outputs.get("argmax", want_argmax)
     with placed(kind, x, stream) as queue:
-        made = _core.matmul(x, y, wanted, semiring, accumulates, argmax_offset, threads, queue)
+        made = _core.matmul(x, y, made_or_given, semiring, accumulates, argmax_offset, threads, queue)
 
     def returned(name: str, made: Any) -> Any:
         if name not in outputs:
@@ -257,9 +260,12 @@ def matmul_backward(
     array([[1.],
            [0.]])
     """
-    if not isinstance(needs, (tuple, list)) or len(needs) != 2:
-        raise TypeError(f"needs is {needs!r}, expected a pair of bools")
-    need_a, need_b = _flag(needs[0], "needs[0]"), _flag(needs[1], "needs[1]")
+    if is_tensor(grad_c) or is_tensor(a):
+        front: MatmulGradients = _torch_front().matmul_backward(
+            grad_c, argmax, a, b, semiring=semiring, needs=needs, stream=stream, threads=threads
+        )
+        return front
+    need_a, need_b = needed(needs)
     # The product of two vectors is a scalar in NumPy, and so are its index and its gradient.
     if isinstance(grad_c, np.generic):
         grad_c = np.asarray(grad_c)
@@ -271,6 +277,33 @@ def matmul_backward(
     with placed(kind, x, stream) as queue:
         made = _core.matmul_backward(g, arg, x, y, (need_a, need_b), semiring, threads, queue)
     return MatmulGradients._make(None if grad is None else kind.result(grad) for grad in made)
+
+
+def wanted(return_argmax: Any, accumulate: Any, out: Any) -> tuple[bool, bool, dict[str, Any]]:
+    """Whether the argmax is wanted, whether to accumulate, and the arrays to write by their names."""
+    want_argmax = _flag(return_argmax, "return_argmax")
+    accumulates = _flag(accumulate, "accumulate")
+    arrays = {}
+    if isinstance(out, tuple):
+        if len(out) != 2:
+            raise ValueError(f"out is a tuple of {len(out)}, expected an array or a pair (values, argmax)")
+        arrays["out"], arrays["argmax"] = out
+        want_argmax = True
+    elif isinstance(out, list):
+        raise TypeError("out is a list, expected an array (use numpy.asarray) or a tuple (values, argmax)")
+    elif out is not None:
+        arrays["out"] = out
+    if accumulates and out is None:
+        raise ValueError("accumulate needs out, the array to accumulate to")
+    if accumulates and want_argmax and "argmax" not in arrays:
+        raise ValueError("accumulate with return_argmax needs out=(values, argmax), with the indices so far")
+    return want_argmax, accumulates, arrays
+
+
+def needed(needs: Any) -> tuple[bool, bool]:
+    if not isinstance(needs, (tuple, list)) or len(needs) != 2:
+        raise TypeError(f"needs is {needs!r}, expected a pair of bools")
+    return _flag(needs[0], "needs[0]"), _flag(needs[1], "needs[1]")
 
 
 def _flag(value: Any, argument: str) -> bool:

@@ -1,7 +1,8 @@
 """The functions of the Rust package ``tropical-gemm`` 0.2: names, arguments and return shapes from a table.
 
-They are also attributes of :mod:`tropical_gemm`. What they return is right where that package was wrong:
-memory layouts, NaN, products that are all negative, masked rows (index -1), and the caller's CUDA stream.
+They are also attributes of :mod:`tropical_gemm`; those on tensors are made in :mod:`tropical_gemm.pytorch`.
+What they return is right where that package was wrong: memory layouts, NaN, products that are all negative,
+masked rows (index -1), and the caller's CUDA stream.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from .. import _core
 Function = Callable[..., Any]
 
 _SEMIRINGS = {"maxplus": "max_plus", "minplus": "min_plus", "maxmul": "max_mul"}
+_CAMEL = {"maxplus": "MaxPlus", "minplus": "MinPlus", "maxmul": "MaxMul"}
+_FORMS = {"": "", "_gpu": "GPU", "_batched": "Batched"}
 _DTYPES = {"": "float32", "_f64": "float64", "_i32": "int32", "_i64": "int64"}
 _FLOATS = {"": "float32", "_f64": "float64"}
 
@@ -176,3 +179,11 @@ def _named(name: str, returns: str, function: Function) -> Function:
 
 functions: dict[str, Function] = {name: _named(name, returns, f) for name, returns, f in _table()}
 """Every function by its name."""
+
+
+def torch_table() -> Iterator[tuple[str, str, str, str]]:
+    """``(function, class, semiring, form)`` of the module for PyTorch; forms are "", "_gpu", "_batched"."""
+    for prefix, semiring in _SEMIRINGS.items():
+        for form, suffix in _FORMS.items():
+            function, cls = f"tropical_{prefix}_matmul{form}", f"Tropical{_CAMEL[prefix]}Matmul{suffix}"
+            yield function, cls, semiring, form
