@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from .._arrays import common_kind, placed
+from .._arrays import Kind, common_kind, placed, torch_kind
 from ._batches import common_batch, flat, lengths_of
 
 
@@ -106,17 +106,21 @@ def viterbi(
     arrays = {name: kind.operand(x, name) for name, x in arrays.items()}
     emission, transition = arrays["log_emission"], arrays["log_transition"]
     _check_shapes(arrays)
-    on_device = kind.device(emission) is not None
-    if not on_device and _looks_probable(transition):
-        warnings.warn(
-            "log_transition looks like probabilities (all in [0, 1], rows sum to 1); pass their logarithms",
-            stacklevel=2,
-        )
-    steps = emission.shape[-2]
-    ends = None
-    if lengths is not None:
-        ends = lengths_of(kind, lengths, "lengths", "log_emission", emission, steps)
-    leads = {name: _lead(name, x) for name, x in arrays.items()}
+    if kind is torch_kind:
+        from ..torch._viterbi import viterbi as on_tensors
+
+        return on_tensors(arrays, lengths, method == "scan", stream, threads)
+    warn_of_probabilities(kind, transition, 3)
+    ends = None if lengths is None else checked_lengths(kind, lengths, emission)
+    return decode(kind, arrays, ends, method == "scan", stream, threads)
+
+
+def decode(
+    kind: Kind, arrays: dict[str, Any], ends: Any, scan: bool, stream: Any, threads: int | None
+) -> ViterbiResult:
+    """The recurrence on arrays that fit together; ``ends`` are the lengths, or None."""
+    emission, transition = arrays["log_emission"], arrays["log_transition"]
+    leads = {name: lead_of(name, x) for name, x in arrays.items()}
     if ends is not None:
         leads["lengths"] = tuple(ends.shape)
     batch = common_batch(leads)
@@ -131,22 +135,27 @@ def viterbi(
     until = None if ends is None else flat(kind, ends, leads["lengths"], batch)
     with placed(kind, emission, stream) as queue:
         made = _core.viterbi(
-            e,
-            a,
-            shared("log_initial"),
-            shared("log_final"),
-            until,
-            kind.library == "torch",
-            method == "scan",
-            threads,
-            queue,
-        )
+            *(e, a, shared("log_initial"), shared("log_final"), until),
+            kind is torch_kind, scan, threads, queue,
+        )  # fmt: skip
     paths, scores = (kind.result(x) for x in made)
-    paths, scores = paths.reshape((*batch, steps)), scores.reshape(batch)
+    paths, scores = paths.reshape((*batch, emission.shape[-2])), scores.reshape(batch)
     return ViterbiResult(paths, scores[()] if isinstance(scores, np.ndarray) else scores)
 
 
-def _lead(name: str, x: Any) -> tuple[int, ...]:
+def checked_lengths(kind: Kind, lengths: Any, emission: Any) -> Any:
+    return lengths_of(kind, lengths, "lengths", "log_emission", emission, emission.shape[-2])
+
+
+def warn_of_probabilities(kind: Kind, transition: Any, stacklevel: int) -> None:
+    if kind.device(transition) is None and _looks_probable(transition):
+        warnings.warn(
+            "log_transition looks like probabilities (all in [0, 1], rows sum to 1); pass their logarithms",
+            stacklevel=stacklevel,
+        )
+
+
+def lead_of(name: str, x: Any) -> tuple[int, ...]:
     """The batch axes of an array."""
     own = {"log_emission": 2, "log_transition": 3}.get(name, 1)
     return tuple(x.shape[: max(x.ndim - own, 0)])

@@ -15,6 +15,7 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 7):
         f"tropical_gemm works on tensors of torch 2.7 or newer, this is torch {torch.__version__}"
     )
 
+from . import _viterbi as _viterbi
 from ._linear import TropicalLinear
 from ._matmul import matmul, matmul_backward
 

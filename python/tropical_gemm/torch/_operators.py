@@ -223,7 +223,7 @@ def _vmap_matmul_backward(
     return (grads[0], grads[1]), (0, 0)
 
 
-class _Operator(NamedTuple):
+class Operator(NamedTuple):
     schema: str
     kernel: Any
     fake: Any
@@ -231,26 +231,26 @@ class _Operator(NamedTuple):
 
 
 _OPERATORS = {
-    "matmul": _Operator(
+    "matmul": Operator(
         "(Tensor a, Tensor b, str semiring, int? threads) -> Tensor",
         _matmul,
         _fake_matmul,
         _vmap_matmul,
     ),
-    "matmul_argmax": _Operator(
+    "matmul_argmax": Operator(
         "(Tensor a, Tensor b, str semiring, int argmax_offset, int? threads) -> (Tensor, Tensor)",
         _matmul_argmax,
         _fake_matmul_argmax,
         _vmap_matmul_argmax,
     ),
-    "matmul_into": _Operator(
+    "matmul_into": Operator(
         "(Tensor a, Tensor b, Tensor(a!) out, Tensor(b!)? argmax, str semiring, bool accumulate, "
         "int argmax_offset, int? threads) -> ()",
         _matmul_into,
         _fake_matmul_into,
         None,
     ),
-    "matmul_backward": _Operator(
+    "matmul_backward": Operator(
         "(Tensor grad_c, Tensor argmax, Tensor? a, Tensor? b, SymInt[] shape_a, SymInt[] shape_b, "
         "str semiring, bool need_a, bool need_b, int? threads) -> (Tensor, Tensor)",
         _matmul_backward,
@@ -260,9 +260,16 @@ _OPERATORS = {
 }
 
 library: Any = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
+
+
+def register(name: str, operator: Operator) -> None:
+    """Make ``torch.ops.tropical_gemm.NAME``."""
+    library.define(name + operator.schema, tags=(torch.Tag.pt2_compliant_tag,))
+    library.impl(name, operator.kernel, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"{NAMESPACE}::{name}", operator.fake, lib=library)
+    if operator.vmap is not None:
+        torch.library.register_vmap(f"{NAMESPACE}::{name}", operator.vmap, lib=library)
+
+
 for _name, _operator in _OPERATORS.items():
-    library.define(_name + _operator.schema, tags=(torch.Tag.pt2_compliant_tag,))
-    library.impl(_name, _operator.kernel, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"{NAMESPACE}::{_name}", _operator.fake, lib=library)
-    if _operator.vmap is not None:
-        torch.library.register_vmap(f"{NAMESPACE}::{_name}", _operator.vmap, lib=library)
+    register(_name, _operator)
