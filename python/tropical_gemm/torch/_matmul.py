@@ -130,9 +130,10 @@ def matmul_backward(
     grads = _autograd.gradients(
         _with(grad_c, dropped), _with(argmax, dropped), x, y, (x.shape, y.shape), semiring, needs, threads
     )
-    return _ops.MatmulGradients._make(
+    grad_a, grad_b = (
         None if grad is None else grad.reshape(of.shape) for grad, of in zip(grads, (a, b), strict=True)
     )
+    return _ops.MatmulGradients(grad_a, grad_b)
 
 
 def _into(

@@ -56,7 +56,9 @@ def in_transform() -> bool:
 
 def has_tangent(x: Any) -> bool:
     """Whether forward mode follows ``x``: torch has one level of it, number 0."""
-    return torch._VF._unpack_dual(x, 0).tangent is not None
+    # Asking is an operation too, which would show in graphs; torch.func opens the level below Python's count.
+    may_have = _forward_ad._current_level >= 0 or in_transform()
+    return may_have and torch._VF._unpack_dual(x, 0).tangent is not None
 
 
 def below_autograd(name: str, *arguments: Any) -> Any:
