@@ -109,7 +109,9 @@ def refusals():
         "offset": call(argmax_offset=-1, return_argmax=True),
         "offset without argmax": call(argmax_offset=3),
         "threads": call(threads=0),
-        "requires grad": call(a=lambda d: ones(3, 4, device=d).requires_grad_()),
+        "requires grad": call(
+            a=lambda d: ones(3, 4, device=d).requires_grad_(), out=lambda d: ones(3, 5, device=d)
+        ),
         "sparse": call(a=lambda d: ones(3, 4, device=d).to_sparse(), b=(4, 5)),
     }
 

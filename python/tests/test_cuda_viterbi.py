@@ -18,6 +18,7 @@ def same(got, expected):
         oracle.assert_same(to_numpy(x), np.asarray(y).astype(to_numpy(x).dtype), part)
 
 
+@pytest.mark.filterwarnings("ignore:log_transition looks like")
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("kind", ["normal", "ties", "impossible", "nan", "infinite"])
 @pytest.mark.parametrize(

@@ -200,6 +200,17 @@ def test_other_kinds():
     )
 
 
+def test_gradients():
+    torch = pytest.importorskip("torch")
+    g = torch.Generator().manual_seed(0)
+    a, b, c = (
+        torch.randn(s, generator=g, dtype=torch.float64, requires_grad=True) for s in ((3, 4), (4, 5), (5, 3))
+    )
+    chain = lambda *x: tg.einsum("ij,jk,ki->i", *x, semiring="max_plus", memory_limit=100)  # noqa: E731
+    assert torch.autograd.gradcheck(chain, (a, b, c))
+    assert torch.autograd.gradcheck(lambda x: tg.einsum("ii->", x[:, :3], semiring="min_plus"), (a,))
+
+
 def test_rank():
     x = np.zeros((1,) * 30 + (2, 3))
     labels = list(range(32))
