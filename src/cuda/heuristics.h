@@ -47,19 +47,21 @@ inline double tile_clocks(const TileCost& t, int64_t m, int64_t n, int64_t k, in
 inline double pack_clocks(double elements) { return 3000 + elements * 8 / 1700; }
 
 // How the sums of one side of the gradient are shared out: warps of a block, elements of k that a warp's shared memory
-// holds, and parts of the outputs with sums of their own.
+// holds, and parts of the outputs with sums of their own. bytes(warps, bins_stride): shared memory of a block.
 struct GradientPlan {
   int warps, bins, bins_stride;
   int64_t splits;
 };
-inline GradientPlan plan_gradient(int64_t kept, int64_t lines, int64_t pieces, int64_t k, int item,
-                                  const DeviceFacts& device) {
+template <class Bytes>
+GradientPlan plan_gradient(int64_t kept, int64_t lines, int64_t pieces, int64_t k, int item, Bytes bytes,
+                           const DeviceFacts& device) {
   constexpr int64_t kWarpsWanted = 16;  // on each multiprocessor
   constexpr int64_t kLeastPieces = 8, kMostPartial = int64_t{1} << 25;
   const int64_t limit = (device.shared_bytes - 1024) / 2;  // two blocks share a multiprocessor
   GradientPlan plan{8, 0, 0, 1};
-  while (plan.warps > 1 && (k + 1) * plan.warps * item > limit) plan.warps /= 2;
-  plan.bins = static_cast<int>(std::min<int64_t>(k, limit / (plan.warps * item) - 1));
+  while (plan.warps > 1 && bytes(plan.warps, k | 1) > limit) plan.warps /= 2;
+  const int64_t room = (limit - bytes(plan.warps, 0)) / (plan.warps * item);
+  plan.bins = static_cast<int>(std::min<int64_t>(k, room - 1));
   plan.bins_stride = plan.bins | 1;  // columns of different warps in different banks
   const int64_t warps = kept * ceil_div(lines, plan.warps) * plan.warps * ceil_div(k, plan.bins);
   const int64_t wanted = std::min(kWarpsWanted * device.multiprocessors / warps, pieces / kLeastPieces);
