@@ -16,7 +16,7 @@ inline int64_t split_count(int64_t tiles, int64_t k, const DeviceFacts& device) 
 }
 
 // Times of the fast tiles relative to each other, from measured shares of the peak rate.
-enum class TileName { none, huge, large, square, medium, small, batch, tiny };
+enum class TileName { none, huge, large, square, wide, medium, small, kept, batch, tiny };
 struct TileCost {
   TileName name;
   int m, n;
@@ -27,7 +27,8 @@ struct TileCost {
 };
 inline constexpr TileCost kTileCosts[] = {
     {TileName::huge, 256, 128, 1, .92, .92, true, 48},    {TileName::large, 128, 128, 2, .90, .60, true, 32},
-    {TileName::square, 128, 128, 2, .80, .50, false, 32}, {TileName::medium, 64, 128, 1, .84, .84, false, 64},
+    {TileName::square, 128, 128, 2, .80, .50, false, 32}, {TileName::wide, 64, 128, 1, .86, .86, false, 64},
+    {TileName::medium, 64, 128, 1, .84, .84, false, 64},  {TileName::kept, 32, 64, 1, .50, .50, false, 64},
     {TileName::batch, 64, 64, 4, .72, .25, false, 24},    {TileName::small, 32, 64, 2, .70, .55, false, 32},
     {TileName::tiny, 16, 32, 3, .45, .25, false, 32}};
 
