@@ -34,7 +34,7 @@ __device__ __forceinline__ void wait_copies() {
 
 // One operand of one block: stages in shared memory, kLines lines by kK slots each. kSpread: slots of one line lie in
 // different banks.
-template <class T, class Tile, int kLines, Contiguous kLayout, bool kWrapVector, bool kSpread>
+template <class T, class Tile, int kLines, Contiguous kLayout, bool kWrapVector, bool kSpread, bool kQuick>
 struct Stages {
   static constexpr int kVector = 16 / sizeof(T), kK = Tile::kK;
   static constexpr bool kAlongK = kLayout == Contiguous::k;
@@ -66,7 +66,7 @@ struct Stages {
       }
     };
     // Where nothing is to be repeated, addresses cost less: worth code of its own where there are several.
-    if (kEach >= 4 && line0 + kLines <= lines && k0 + kK <= k) {
+    if (kQuick && kEach >= 4 && line0 + kLines <= lines && k0 + kK <= k) {
       from += static_cast<int64_t>((kAlongK ? line0 : k0) + first) * pitch + (kAlongK ? k0 : line0) + at;
       const int64_t step = static_cast<int64_t>(kStride) * pitch;
       copy_each([&](int e) { return from + e * step; });
