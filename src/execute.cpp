@@ -60,4 +60,14 @@ void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions&
   on_device(params, a.device.device_id, options, gpu.backward_workspace, gpu.matmul_backward);
 }
 
+void execute(const GraphParams& params, const DLTensor& a, const CudaOptions& options) {
+  if (!on_cuda(a)) return cpu::graph_step(params);
+  const cuda::Queue queue{a.device.device_id, options.stream};
+  cuda::call(cuda::backend().graph_step, &params, &queue);
+}
+
+size_t scratch_bytes(const MatmulParams& params, const DLTensor& a) {
+  return on_cuda(a) ? cuda::call(cuda::backend().matmul_workspace, &params, a.device.device_id) : 0;
+}
+
 }  // namespace tropical

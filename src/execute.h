@@ -10,4 +10,8 @@ namespace tropical {
 void execute(const MatmulParams& params, const DLTensor& a, const CudaOptions& cuda);
 void execute(const BackwardParams& params, const DLTensor& a, const CudaOptions& cuda);
 
+void execute(const GraphParams& params, const DLTensor& a, const CudaOptions& cuda);
+// Scratch memory of a product; none on the CPU.
+size_t scratch_bytes(const MatmulParams& params, const DLTensor& a);
+
 }  // namespace tropical

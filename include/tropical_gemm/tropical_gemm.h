@@ -4,6 +4,7 @@
 #include "tropical_gemm/dlpack.h"
 #include "tropical_gemm/dtype.h"
 #include "tropical_gemm/error.h"
+#include "tropical_gemm/closure.h"
 #include "tropical_gemm/matmul.h"
 #include "tropical_gemm/semiring.h"
 #include "tropical_gemm/tensor_view.h"

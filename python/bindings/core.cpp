@@ -5,93 +5,19 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "array.h"
+#include "arguments.h"
+#include "closure.h"
 #include "device_array.h"
 #include "interrupt.h"
 #include "tropical_gemm/matmul.h"
 
 namespace tropical::python {
 namespace {
-
-std::string type_text(nb::handle object) { return text_of(object.type().attr("__qualname__")); }
-
-Semiring semiring_of(nb::handle name) {
-  // Spellings seen before; a look-up by name costs more than a small product.
-  static PyObject* const seen = PyDict_New();
-  if (!PyUnicode_Check(name.ptr()))
-    throw Error(ErrorCode::invalid_type,
-                "semiring is of type " + type_text(name) + ", expected a str such as 'max_plus'");
-  if (PyObject* known = PyDict_GetItemWithError(seen, name.ptr())) return static_cast<Semiring>(PyLong_AsLong(known));
-  if (PyErr_Occurred()) throw nb::python_error();
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
-  if (!text) throw nb::python_error();  // lone surrogates: a ValueError of Python's
-  const Semiring semiring = parse_semiring({text, static_cast<size_t>(size)});
-  PyDict_SetItem(seen, name.ptr(), nb::int_(static_cast<int>(semiring)).ptr());
-  return semiring;
-}
-
-int64_t integer_of(nb::handle object, const char* name, const char* expected) {
-  if (!PyIndex_Check(object.ptr()) || PyBool_Check(object.ptr()))
-    throw Error(ErrorCode::invalid_type,
-                std::string(name) + " is of type " + type_text(object) + ", expected " + expected);
-  const Py_ssize_t value = PyNumber_AsSsize_t(object.ptr(), nullptr);  // clips what does not fit
-  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
-  return value;
-}
-
-// None: as many as OpenMP would use.
-int threads_of(nb::handle object) {
-  if (object.is_none()) return 0;
-  const int64_t threads = integer_of(object, "threads", "None or a positive int");
-  if (threads < 1 || threads > std::numeric_limits<int>::max())
-    throw Error(ErrorCode::invalid_value, "threads is " + text_of(object) + ", expected None or a positive int");
-  return static_cast<int>(threads);
-}
-
-using Stream = std::optional<intptr_t>;
-
-// The address of a stream, settled in Python; None for the one that the arrays' library uses.
-Stream stream_of(nb::handle object) {
-  if (object.is_none()) return std::nullopt;
-  return nb::cast<intptr_t>(object);
-}
-
-// An array to write: `wanted` itself, a new one where it is True, none where it is False.
-class Output {
- public:
-  Output(nb::handle wanted, const char* name, const std::vector<int64_t>& shape, const DLDataType& dtype,
-         const Array& like, const Stream& stream)
-      : made_(wanted.ptr() == Py_True) {
-    if (wanted.ptr() == Py_False) return;
-    if (made_)
-      array_.emplace(shape, dtype, like, stream);
-    else
-      array_.emplace(wanted, name, Access::write, stream);
-  }
-  const DLTensor* tensor() const { return array_ ? &array_->tensor() : nullptr; }
-  void keep_until_done(void* stream) {
-    if (array_) array_->keep_until_done(stream);
-  }
-
-  // What the caller gets: as with numpy.matmul, a scalar where NumPy's new array has no axes.
-  nb::object result() const {
-    if (!array_) return nb::none();
-    if (made_ && array_->is_numpy() && array_->tensor().ndim == 0)
-      return nb::steal(PyObject_GetItem(array_->object().ptr(), nb::tuple().ptr()));
-    return nb::borrow(array_->object());
-  }
-
- private:
-  bool made_;
-  std::optional<Array> array_;
-};
 
 nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle outputs, nb::handle semiring, bool accumulate,
                          nb::handle argmax_offset, nb::handle threads, nb::handle stream) {
@@ -237,6 +163,10 @@ NB_MODULE(_core, m) {
                 "tuple[typing.Any, typing.Any]"));
   m.def("matmul_shape", &shape_of_product,
         nb::sig("def matmul_shape(a: typing.Sequence[int], b: typing.Sequence[int], /) -> tuple[int, ...]"));
+  bind_closure(m);
+  m.def(
+      "semiring_name", [](nb::handle name) { return semiring_name(semiring_of(name)); }, any,
+      nb::sig("def semiring_name(name: object, /) -> str"));
   m.def("cuda_info", &cuda_facts, nb::sig("def cuda_info() -> dict[str, typing.Any]"));
   m.def("info", &facts, nb::sig("def info() -> dict[str, typing.Any]"));
   m.def("set_isa", &set_isa, nb::sig("def set_isa(isa: str, /) -> None"));

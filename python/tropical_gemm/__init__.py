@@ -17,16 +17,30 @@ from typing import Any as _Any  # noqa: E402
 
 from ._info import __version__, cuda_available, info, semirings  # noqa: E402
 from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
+from .algorithms import (  # noqa: E402
+    DivergenceError,
+    NegativeCycleError,
+    closure,
+    reconstruct_path,
+    shortest_path,
+    shortest_paths,
+)
 
 __all__ = [
+    "DivergenceError",
     "MatmulGradients",
     "MatmulResult",
+    "NegativeCycleError",
     "__version__",
+    "closure",
     "cuda_available",
     "info",
     "matmul",
     "matmul_backward",
+    "reconstruct_path",
     "semirings",
+    "shortest_path",
+    "shortest_paths",
 ]
 
 

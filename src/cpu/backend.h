@@ -10,6 +10,7 @@ namespace tropical::cpu {
 
 void matmul(const MatmulParams& params);
 void matmul_backward(const BackwardParams& params);
+void graph_step(const GraphParams& params);
 
 std::string isa();
 std::vector<std::string> isas();
