@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <mutex>
 
 #include "cpu/backend.h"
@@ -54,9 +55,20 @@ constexpr int64_t kLoadBlock = 64;
 template <class S, class T>
 class Load {
  public:
+  static constexpr bool kHasBits = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                                   std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+
   explicit Load(const GraphParams& p) : p_(p), load_(edge_rule<S, T>(p)) {}
 
   void run() const {
+    if (takes_rows()) {
+      for_rows(p_, p_.n, p_.n, [&](int64_t first, int64_t last) {
+        GraphReport found;
+        for (int64_t i = first; i < last; ++i) row(i, found);
+        merge(*p_.report, found);
+      });
+      return;
+    }
     const int64_t blocks = (p_.n + kLoadBlock - 1) / kLoadBlock;
     for_rows(p_, blocks, kLoadBlock * p_.n, [&](int64_t first, int64_t last) {
       GraphReport found;
@@ -68,6 +80,67 @@ class Load {
 
  private:
   T source(int64_t i, int64_t j) const { return row_of<const T>(p_.from, i)[j * p_.from.col]; }
+
+  // Rows as they lie in memory: loops that compilers turn into vector code, and the rule for each element only where
+  // there is something strange.
+  bool takes_rows() const {
+    return kHasBits && !p_.undirected && !p_.unweighted && !p_.has_no_edge && p_.from.col == 1 &&
+           (!p_.to.data || p_.to.col == 1) && (!p_.pred.data || p_.pred.col == 1);
+  }
+  void row(int64_t i, GraphReport& found) const {
+    if constexpr (kHasBits) {
+      const T* x = row_of<const T>(p_.from, i);
+      if (!look(x, i, found)) {
+        for (int64_t j = 0; j < p_.n; ++j) put(i, j, edge(i, j, found));
+        return;
+      }
+      const T zero = S::template zero<T>(), diagonal = x[i];
+      if (p_.pred.data) {
+        int32_t* pred = row_of<int32_t>(p_.pred, i);
+        for (int64_t j = 0; j < p_.n; ++j) pred[j] = x[j] == zero ? kNoPredecessor : static_cast<int32_t>(i);
+        pred[i] = kNoPredecessor;
+      }
+      if (p_.to.data) {
+        T* to = row_of<T>(p_.to, i);
+        for (int64_t j = 0; j < p_.n; ++j) to[j] = static_cast<T>(x[j] + T{0});  // -0 becomes +0
+        to[i] = load_.element(diagonal, true);
+      }
+    }
+  }
+  // Whether there is neither NaN nor a forbidden infinity; then what the row has to tell is told.
+  bool look(const T* x, int64_t i, GraphReport& found) const requires(kHasBits) {
+    using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    constexpr bool kFloat = std::is_floating_point_v<T>;
+    constexpr T kZero = S::template zero<T>(), kOther = S::kIsMax ? highest<T>() : lowest<T>();
+    constexpr Bits kInfinite = detail::bits_to<Bits>(kFloat ? std::numeric_limits<T>::infinity() : T{0});
+    constexpr Bits kMagnitude = std::numeric_limits<Bits>::max();
+    Bits absent = 0, zeros = 0, nans = 0, others = 0, largest = 0, signs = 0;
+    for (int64_t j = 0; j < p_.n; ++j) {
+      const Bits bits = detail::bits_to<Bits>(x[j]);
+      const Bits size = kFloat ? bits & kMagnitude : bits < 0 ? static_cast<Bits>(~bits) : bits;  // |x|, or |x| - 1
+      const bool is_absent = x[j] == kZero, is_other = makes_new_values_v<S> && x[j] == kOther;
+      absent += is_absent;
+      others += is_other;
+      zeros += (x[j] == T{0}) & !is_absent;
+      nans += kFloat && size > kInfinite;
+      const bool counts = !is_absent && !is_other && (!kFloat || size < kInfinite);
+      largest = std::max(largest, counts ? size : Bits{0});
+      signs |= counts && x[j] < T{0};
+    }
+    if (nans || others) return false;
+    const T diagonal = x[i];
+    found.absent += absent - (diagonal == kZero);
+    found.zeros += zeros - (diagonal == T{0} && diagonal != kZero);
+    const double magnitude =
+        kFloat ? static_cast<double>(detail::bits_to<T>(largest)) : static_cast<double>(largest) + (signs != 0);
+    found.magnitude = std::max(found.magnitude, magnitude);
+    if (signs && found.negative_at == GraphReport::kNowhere) {
+      int64_t j = 0;
+      while (!(x[j] < T{0}) || x[j] == kZero) ++j;
+      found.negative_at = i * p_.n + j;
+    }
+    return true;
+  }
 
   void block(int64_t i0, int64_t j0, GraphReport& found) const {
     const int64_t i1 = std::min(p_.n, i0 + kLoadBlock), j1 = std::min(p_.n, j0 + kLoadBlock);
@@ -155,6 +228,10 @@ void resolve(const GraphParams& p) {
   for_rows(p, p.m, p.n, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       int32_t* pred = row_of<int32_t>(p.pred, i);
+      if (p.pred.col == 1 && p.pred_from.col == 1) {
+        resolve_row(pred, static_cast<const int32_t*>(p.pred_from.data), p.pred_from.row, p.limit, p.n);
+        continue;
+      }
       for (int64_t j = 0; j < p.n; ++j) {
         int32_t& x = pred[j * p.pred.col];
         if (x >= p.limit) x = row_of<const int32_t>(p.pred_from, x - p.limit)[j * p.pred_from.col];

@@ -83,6 +83,25 @@ void RunPanel(const PanelCall& c) {
     }
 }
 
+// Marks from `limit` on become the index that the row of their pivot has in the same column. The rows of a pivot
+// are few, so that offsets within them fit in an int32.
+void ResolveRow(int32_t* pred, const int32_t* from, int64_t from_row, int32_t limit, int64_t n) {
+  const hn::ScalableTag<int32_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto first = hn::Set(d, limit), step = hn::Set(d, static_cast<int32_t>(from_row));
+  int64_t j = 0;
+  for (; j + lanes <= n; j += lanes) {
+    const auto x = hn::LoadU(d, pred + j);
+    const auto old = hn::Lt(x, first);
+    if (hn::AllTrue(d, old)) continue;
+    const auto k = hn::IfThenZeroElse(old, hn::Sub(x, first));
+    const auto at = hn::Add(hn::Mul(k, step), hn::Iota(d, 0));
+    hn::StoreU(hn::IfThenElse(old, x, hn::GatherIndex(d, from + j, at)), d, pred + j);
+  }
+  for (; j < n; ++j)
+    if (pred[j] >= limit) pred[j] = from[(pred[j] - limit) * from_row + j];
+}
+
 PanelSteps FindPanelSteps(Semiring semiring, DType dtype, bool tracks) {
   PanelSteps found = nullptr;
   visit(semiring, dtype, [&]<class S, class T>() { found = tracks ? &RunPanel<S, T, true> : &RunPanel<S, T, false>; });

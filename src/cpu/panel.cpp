@@ -18,6 +18,7 @@
 namespace tropical::cpu {
 
 HWY_EXPORT(FindPanelSteps);
+HWY_EXPORT(ResolveRow);
 
 namespace {
 
@@ -72,6 +73,10 @@ class Panel {
 }  // namespace
 
 void close_panel(const GraphParams& p) { Panel(p).run(); }
+
+void resolve_row(int32_t* pred, const int32_t* from, int64_t from_row, int32_t limit, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ResolveRow)(pred, from, from_row, limit, n);
+}
 
 }  // namespace tropical::cpu
 #endif

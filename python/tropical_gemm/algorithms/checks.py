@@ -98,6 +98,6 @@ def _host_memory() -> "tuple[int, str] | None":
 def check_memory(n: int, bytes_needed: int, available: "tuple[int, str] | None", alternative: str) -> None:
     if available is not None and bytes_needed > available[0]:
         raise MemoryError(
-            f"n = {n} nodes need {bytes_needed / 1e9:.1f} GB for n x n matrices, {available[0] / 1e9:.1f} GB "
+            f"n = {n} nodes need {bytes_needed / 1e9:.1f} GB for the results, {available[0] / 1e9:.1f} GB "
             f"{available[1]} are available; {alternative}"
         )

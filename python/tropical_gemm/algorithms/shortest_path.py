@@ -1,7 +1,7 @@
 """Shortest paths between all pairs, or from some nodes, by SciPy's call."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ from .. import _core
 from .._arrays import Kind, common_kind
 from . import checks, negative, ranges, sparse
 from .crossover import Problem
-from .dense import Facts, Reading, Session, contiguous, reachable, refuse_strange, rounding
+from .dense import Facts, Reading, Session, contiguous, reachable, refuse_strange
 from .errors import NegativeCycleError
 from .host import as_float32, dtype_name, from_numpy, rows_of, to_numpy
+from .potentials import shift
 from .progress import reporting
 
 _METHODS = ("auto", "FW", "BF", "D")
@@ -92,8 +93,9 @@ def shortest_path(
         For matrices that are not square, NaN and -inf (naming their place), nodes that do not exist, unknown
         methods, and ``"D"`` where a weight is negative.
     NegativeCycleError
-        A ValueError; ``node`` lies on such a cycle. For floats a cycle counts as negative when its length
-        is below -n eps w, where w is the largest weight and eps the distance from 1 to the next float.
+        A ValueError; ``node`` lies on such a cycle. For floats a cycle of k edges counts as negative when its
+        length is below -4 k eps s, where eps is the distance from 1 to the next float, and s the largest weight or
+        the largest length, negative, of a shortest path from anywhere.
     OverflowError
         Where the length of a path does not fit the dtype.
     MemoryError
@@ -134,6 +136,8 @@ def shortest_path(
             distances, before = _of_sparse(csgraph, indices, no_edge, wishes)
         else:
             distances, before = _of_dense(csgraph, indices, no_edge, wishes)
+    if wishes.warning:
+        warnings.warn(wishes.warning, UserWarning, stacklevel=2)
     return (distances, before) if wishes.predecessors else distances
 
 
@@ -151,6 +155,7 @@ class _Wishes:
     report: Any
     threads: "int | None"
     stream: Any
+    warning: str = ""
 
 
 def _of_sparse(csgraph: Any, indices: Any, no_edge: Any, wishes: _Wishes) -> tuple[Any, Any]:
@@ -226,6 +231,7 @@ class _Dense:
     def solve(self) -> tuple[Any, Any]:
         wishes = self.wishes
         self.in_place = wishes.overwrite and self.sources is None and contiguous(self.kind, self.csgraph)
+        self._check_memory(self.n if self.sources is None else len(self.sources[0]))
         if wishes.method in ("FW",) and not self.in_place:
             return self._closed(None)
         # A look first: at what may be overwritten, and at how many edges there are.
@@ -271,46 +277,60 @@ class _Dense:
         refuse_strange(facts, "csgraph", _EXPECTED)
         pairs = self.n * (self.n - 1)
         if pairs and facts.absent == 0 and facts.zeros > pairs / 2 and self.reading.no_edge is None:
-            warnings.warn(
+            self.wishes.warning = (
                 f"{facts.zeros} of {pairs} entries of csgraph off the diagonal are 0 and none is inf: each of "
-                "them is an edge of length 0; if 0 means that there is no edge, pass no_edge=0",
-                UserWarning,
-                stacklevel=5,
+                "them is an edge of length 0; if 0 means that there is no edge, pass no_edge=0"
             )
 
-    def _tolerance(self, facts: Facts) -> float:
-        return rounding(self.dtype, self.n) * facts.magnitude
+    def _check_memory(self, rows: int) -> None:
+        item = 8 if self.dtype.endswith("64") else 4
+        each = (0 if self.in_place else item) + (4 if self.wishes.predecessors else 0)
+        _check_results(self.n, rows, each, self.kind, self.source)
 
     # All pairs.
 
     def _closed(self, facts: "Facts | None") -> tuple[Any, Any]:
         wishes = self.wishes
-        may_need_weights = wishes.ignore_cycles or (wishes.predecessors and self.dtype.startswith("float"))
-        if facts is not None and facts.negative_at is not None and may_need_weights:
-            self.in_place = False
-        item = 8 if self.dtype.endswith("64") else 4
-        each = (0 if self.in_place else item) + (4 if wishes.predecessors else 0)
-        _check_results(self.n, self.n, each, self.kind, self.source)
+        if facts is not None and facts.negative_at is not None:
+            self.in_place = self.in_place and not wishes.ignore_cycles and not self._shifts(facts)
+        self._check_memory(self.n)
         to = self.kind.output(self.csgraph, "csgraph") if self.in_place else True
         made, before, facts = self.session.load(self.source, self.reading, to=to, pred=wishes.predecessors)
         if not self.in_place:
             self._check(facts)
         safe = ranges.is_safe("min_plus", self.dtype, facts.magnitude, self.n)
         reach = None if safe else self._reach(made)
-        node = self.session.close(made, before, "min_plus", self._tolerance(facts), wishes.report)
-        if self.in_place:
-            self.kind.written(self.csgraph)
-        if node is not None:
+        try:
+            distances, before = self._close(made, before, facts)
+        except NegativeCycleError:
             if not wishes.ignore_cycles:
-                raise NegativeCycleError(f"csgraph has a cycle of negative length through node {node}", node)
+                raise
             return self._ignoring(facts)
-        distances = self.csgraph if self.in_place else self.kind.result(made)
         if reach is not None:
             ranges.check("min_plus", self.dtype, to_numpy(self.kind, distances), reach)
-        if before is not None:
-            before = self.kind.result(before)
-            before = self._settled(facts, distances, before, None)
         return self._selected(distances), self._selected(before)
+
+    def _close(self, made: Any, before: Any, facts: Facts) -> tuple[Any, Any]:
+        """The closure of what ``load`` made, as arrays of the caller's kind."""
+        kind, report = self.kind, self.wishes.report
+        shifted = None
+        if self._shifts(facts):
+            shifted = shift(self.session, kind.result(made), made, self.dtype, facts.magnitude)
+            made, before, _ = self.session.load(
+                kind.operand(shifted.weights, "csgraph"), Reading("min_plus"), pred=before is not None
+            )
+        node = self.session.close(made, before, "min_plus", 0.0, report)
+        if self.in_place:
+            kind.written(self.csgraph)
+        if node is not None:
+            raise NegativeCycleError(f"csgraph has a cycle of negative length through node {node}", node)
+        distances = self.csgraph if self.in_place else kind.result(made)
+        if shifted is not None:
+            distances = shifted.undo(distances)
+        return distances, None if before is None else kind.result(before)
+
+    def _shifts(self, facts: Facts) -> bool:
+        return facts.negative_at is not None and self.dtype.startswith("float")
 
     def _reach(self, made: Any) -> Any:
         matrix = to_numpy(self.kind, self.kind.result(made))
@@ -318,26 +338,14 @@ class _Dense:
 
     def _weights(self) -> Any:
         """The edges in host memory, as a closure reads them but for the diagonal."""
-        reading = Reading(**{**vars(self.reading), "reflexive": False})
-        made, _, _ = self.session.load(self.source, reading)
+        made, _, _ = self.session.load(self.source, replace(self.reading, reflexive=False))
         return np.array(to_numpy(self.kind, self.kind.result(made)))
 
-    def _settled(self, facts: Facts, distances: Any, before: Any, sources: "list[int] | None") -> Any:
-        if facts.negative_at is None or not self.dtype.startswith("float"):
-            return before
-        found = to_numpy(self.kind, before)
-        settled = negative.settle_predecessors(
-            self._weights(), to_numpy(self.kind, distances), found, sources
-        )
-        return before if settled is found else from_numpy(self.kind, settled, self.csgraph)
-
     def _ignoring(self, facts: Facts) -> tuple[Any, Any]:
-        weights = self._weights()
+        wishes = self.wishes
         distances, before = negative.ignoring_cycles(
-            weights, self._tolerance(facts), self.wishes.predecessors, self.wishes.threads, self.wishes.report
+            self._weights(), facts.magnitude, wishes.predecessors, wishes.threads, wishes.report
         )
-        if before is not None and self.dtype.startswith("float"):
-            before = negative.settle_predecessors(weights, distances, before)
         found = [None if x is None else from_numpy(self.kind, x, self.csgraph) for x in (distances, before)]
         return self._selected(found[0]), self._selected(found[1])
 
@@ -351,37 +359,44 @@ class _Dense:
 
     def _from_sources(self, facts: Facts) -> "tuple[Any, Any] | None":
         """By products; None where they do not come to rest soon, or at all: a closure then says why."""
-        wishes = self.wishes
+        wishes, kind = self.wishes, self.kind
         nodes, single = self.sources or (list(range(self.n)), False)
         if not nodes:
             return None
         reading = self.reading
-        w = self.source
-        if reading.no_edge is not None or reading.undirected or reading.unweighted:
-            item = 8 if self.dtype.endswith("64") else 4
-            _check_results(self.n, self.n, item, self.kind, self.source)
+        w, shifted = self.source, None
+        if reading.no_edge is not None or reading.undirected or reading.unweighted or self._shifts(facts):
+            self._check_memory(self.n)
             w, _, _ = self.session.load(self.source, reading)
+        if self._shifts(facts):
+            try:
+                shifted = shift(self.session, kind.result(w), w, self.dtype, facts.magnitude)
+            except NegativeCycleError:
+                if not wishes.ignore_cycles:
+                    raise
+                return None
+            w = kind.operand(shifted.weights, "csgraph")
         # A row that starts everywhere finds every negative cycle, as a closure does.
-        starts = nodes if facts.negative_at is None else [*nodes, -1]
+        everywhere = facts.negative_at is not None and shifted is None
         limit = self.n + 1 if wishes.method == "BF" else self._problem(facts).product_limit()
-        made, before, settled = self.session.paths_from(w, starts, wishes.predecessors, limit, wishes.report)
+        made, before, settled = self.session.paths_from(
+            w, [*nodes, -1] if everywhere else nodes, wishes.predecessors, limit, wishes.report
+        )
         if not settled:
             return None
-        distances = self.kind.result(made)
-        rows = 0 if single else list(range(len(nodes)))
+        distances = kind.result(made)
+        before = None if before is None else kind.result(before)
+        if everywhere:
+            distances = distances[: len(nodes)]
+            before = None if before is None else before[: len(nodes)]
+        if shifted is not None:
+            distances = shifted.undo(distances, nodes)
         if not ranges.is_safe("min_plus", self.dtype, facts.magnitude, self.n):
-            weights = self._weights()
-            reach = reachable(weights != ranges.extremes(self.dtype)[1], wishes.threads)
-            ranges.check("min_plus", self.dtype, to_numpy(self.kind, distances)[: len(nodes)], reach[nodes])
-        if before is not None:
-            before = self.kind.result(before)
-            if len(starts) > len(nodes):
-                before, distances = before[: len(nodes)], distances[: len(nodes)]
-            before = self._settled(facts, distances, before, nodes)
-            before = before[0] if single else before
+            reach = reachable(self._weights() != ranges.extremes(self.dtype)[1], wishes.threads)
+            ranges.check("min_plus", self.dtype, to_numpy(kind, distances), reach[nodes])
         if single:
-            return distances[0], before
-        return (distances if len(starts) == len(nodes) else rows_of(self.kind, distances, rows)), before
+            return distances[0], None if before is None else before[0]
+        return distances, before
 
     def _by_dijkstra(self, facts: Facts) -> tuple[Any, Any]:
         rows = self.n if self.sources is None else len(self.sources[0])
