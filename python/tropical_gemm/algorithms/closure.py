@@ -104,7 +104,7 @@ def closure(
         _refuse(facts, reading.semiring)
         dtype = dtype_name(d)
         safe = ranges.is_safe(reading.semiring, dtype, facts.magnitude, n)
-        reach = None if safe else _reach(kind, made, reading.semiring, dtype, threads)
+        reach = None if safe else _reach(kind, made, reading, dtype, threads)
         scale = facts.magnitude if reading.semiring.endswith("plus") else 1.0
         node = session.close(made, None, reading.semiring, rounding(dtype, n) * scale, report)
     if node is not None:
@@ -136,9 +136,9 @@ def _refuse(facts: Any, semiring: str) -> None:
         raise ValueError(f"d holds {facts.zeros} zeros off the diagonal, expected {expected}")
 
 
-def _reach(kind: Any, made: Any, semiring: str, dtype: str, threads: "int | None") -> Any:
+def _reach(kind: Any, made: Any, reading: Reading, dtype: str, threads: "int | None") -> Any:
     """Which pairs are joined by a path, of one step or more."""
     matrix = to_numpy(kind, kind.result(made))
     low, high = ranges.extremes(dtype)
-    zero = 0 if semiring == "max_mul" else low if semiring.startswith("max") else high
-    return reachable(matrix != zero, threads)
+    zero = 0 if reading.semiring == "max_mul" else low if reading.semiring.startswith("max") else high
+    return reachable(matrix != zero, threads, reflexive=reading.reflexive)

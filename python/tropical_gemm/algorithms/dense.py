@@ -92,12 +92,12 @@ def refuse_strange(facts: Facts, argument: str, expected: str) -> None:
         )
 
 
-def reachable(adjacency: Any, threads: "int | None" = None) -> Any:
-    """Which nodes of a graph in host memory (bool, n x n) reach which; each reaches itself."""
+def reachable(adjacency: Any, threads: "int | None" = None, *, reflexive: bool = True) -> Any:
+    """Which nodes of a graph in host memory (bool, n x n) reach which; each itself, too, where reflexive."""
     from .._arrays import common_kind
 
     session = Session(common_kind(adjacency=adjacency), adjacency, threads)
-    reach, _, _ = session.load(adjacency, Reading("or_and"))
+    reach, _, _ = session.load(adjacency, Reading("or_and", reflexive=reflexive))
     node = session.close(reach, None, "or_and", 0.0, None)
     if node is not None:
         raise DivergenceError(f"reachability does not diverge, yet node {node} is named", node)
