@@ -24,25 +24,11 @@
 namespace tropical {
 namespace {
 
-// Nodes of the pivots in a run of so many rows. On the CPU C should stay few passes. A GPU reads and writes C, and looks
-// for predecessors, in a time that does not depend on K: there pivots are a quarter of the rows, up to where one product
-// takes half a second at 46,000 nodes. Without predecessors 512 is enough, and fewer rows are closed by small products.
-struct Pivots {
-  int64_t base;            // rows that one kernel closes
-  int64_t middling, many;  // from which number of rows
-  int64_t of_middling, of_many;
-  int64_t tracked;  // the most with predecessors
-
-  int64_t of(int64_t rows, bool tracks) const {
-    if (tracks && tracked > 0) return std::clamp((rows / 4 + base - 1) / base * base, base, tracked);
-    if (rows >= many) return of_many;
-    return rows >= middling ? of_middling : base;
-  }
-};
-constexpr Pivots kOnCpu{64, 1024, 1024, 256, 256, 0};
-constexpr Pivots kOnCuda{64, 1024, 4096, 256, 512, 4096};
-// Steps of products between two looks at the cancel flag, where the host runs ahead of the device.
-constexpr double kBetweenLooks = 2e12;
+// Rows that one kernel closes. More are halved: most of the work is then in products with a large K, which write C and
+// look for predecessors least often.
+constexpr int64_t kBase = 64;
+// Steps of one product, or between two looks at the device, at most: half a second on an H200.
+constexpr double kMostSteps = 6e12;
 
 struct View {
   Operand at;
@@ -57,6 +43,7 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
+  bool runs_ahead() const { return on_cuda(on_); }
   bool tolerates() const { return options_.tolerance > 0; }
   bool rehearses() const { return !base_; }
   size_t bytes() const { return kFirst + product_bytes_ + peak_; }
@@ -212,36 +199,34 @@ class Stage {
 
 class Closure {
  public:
-  Closure(Stage& stage, const Pivots& pivots, const View& d, const View& pred)
-      : stage_(stage), pivots_(pivots), d_(d), pred_(pred) {}
+  Closure(Stage& stage, const View& d, const View& pred) : stage_(stage), d_(d), pred_(pred) {}
 
   // Returns a node with a closed walk better than `one`, if there is one.
   std::optional<int64_t> run() {
-    const int64_t size = pivots_.of(d_.n, tracks()), total = (d_.n + size - 1) / size;
-    for (int64_t k = 0; k < total; ++k) {
-      pivot(0, d_.n, k * size, std::min(size, d_.n - k * size));
-      if (stage_.rehearses()) continue;
-      if (k + 1 == total) diagonal(0, d_.n);
-      work_ = 0;
-      const GraphReport report = stage_.read_report();
-      if (report.diverged != GraphReport::kNowhere) return report.diverged;
-      stage_.check_cancelled();
-      stage_.progress(k + 1, total);
+    try {
+      close(0, d_.n);
+      diagonal(0, d_.n);
+      if (!stage_.rehearses()) look();
+    } catch (const Diverged& walk) {
+      return walk.node;
     }
     return std::nullopt;
   }
 
  private:
-  bool tracks() const { return pred_.at.data != nullptr; }
+  struct Diverged {
+    int64_t node;
+  };
 
   // Closes rows [i, i + rows) over themselves.
   void close(int64_t i, int64_t rows) {
-    if (rows <= pivots_.base) {
+    if (rows <= kBase) {
       Stage::Scope scope(stage_);
       stage_.panel(stage_.part(d_, i, rows, 0, d_.n), stage_.rows(pred_, i, rows), scope.take(rows, rows), i);
-      return;
+      return did(rows, rows);
     }
-    const int64_t size = pivots_.of(rows, tracks());
+    const auto most = static_cast<int64_t>(kMostSteps / (static_cast<double>(rows) * static_cast<double>(d_.n)));
+    const int64_t wanted = std::max(std::min((rows + 1) / 2, most), kBase), size = (wanted + kBase - 1) / kBase * kBase;
     for (int64_t k = i; k < i + rows; k += size) pivot(i, rows, k, std::min(size, i + rows - k));
   }
 
@@ -249,39 +234,50 @@ class Closure {
   void pivot(int64_t i, int64_t rows, int64_t k, int64_t size) {
     close(k, size);
     diagonal(k, size);
-    Stage::Scope scope(stage_);
-    const View to_pivot = scope.take(rows, size);
-    stage_.copy(stage_.part(d_, i, rows, k, size), to_pivot);
-    const auto update = [&](int64_t first, int64_t count) {
-      // Marks, from n on, tell new indices from old ones.
-      stage_.product(stage_.part(to_pivot, first - i, count, 0, size), stage_.part(d_, k, size, 0, d_.n),
-                     stage_.part(d_, first, count, 0, d_.n), stage_.rows(pred_, first, count), d_.n);
-    };
-    update(i, k - i);
-    update(k + size, i + rows - k - size);
-    stage_.resolve(stage_.rows(pred_, i, rows), stage_.rows(pred_, k, size), d_.n);
-    look(static_cast<double>(rows) * static_cast<double>(size) * static_cast<double>(d_.n));
+    update(i, k - i, k, size);
+    update(k + size, i + rows - k - size, k, size);
   }
 
-  void look(double work) {
-    work_ += work;
-    if (work_ < kBetweenLooks || stage_.rehearses()) return;
-    work_ = 0;
-    stage_.read_report();  // waits
-    stage_.check_cancelled();
+  void update(int64_t i, int64_t rows, int64_t k, int64_t size) {
+    if (rows == 0) return;
+    Stage::Scope scope(stage_);
+    const View to_pivot = scope.take(rows, size), pred = stage_.rows(pred_, i, rows);
+    stage_.copy(stage_.part(d_, i, rows, k, size), to_pivot);
+    // Marks, from n on, tell new indices from old ones.
+    stage_.product(to_pivot, stage_.part(d_, k, size, 0, d_.n), stage_.part(d_, i, rows, 0, d_.n), pred, d_.n);
+    stage_.resolve(pred, stage_.rows(pred_, k, size), d_.n);
+    did(rows, size);
   }
 
   // Closed walks that rounding made better than `one` count as `one` again. Exact ones were reported by their pivot.
   void diagonal(int64_t k, int64_t size) {
     if (!stage_.tolerates()) return;
-    const View pred = tracks() ? stage_.part(pred_, k, size, k, size, sizeof(int32_t)) : View{};
+    const View pred = pred_.at.data ? stage_.part(pred_, k, size, k, size, sizeof(int32_t)) : View{};
     stage_.diagonal(stage_.part(d_, k, size, k, size), pred, k);
   }
 
+  // The host runs ahead of a GPU, and waits for it now and then.
+  void did(int64_t rows, int64_t size) {
+    if (stage_.rehearses()) return;
+    const double steps = static_cast<double>(rows) * static_cast<double>(size) * static_cast<double>(d_.n);
+    done_ += steps, unseen_ += steps;
+    if (!stage_.runs_ahead() || unseen_ > kMostSteps / 4) look();
+  }
+  void look() {
+    unseen_ = 0;
+    const GraphReport report = stage_.read_report();
+    if (report.diverged != GraphReport::kNowhere) throw Diverged{report.diverged};
+    stage_.check_cancelled();
+    const double all = static_cast<double>(d_.n) * static_cast<double>(d_.n) * static_cast<double>(d_.n);
+    const auto part = static_cast<int64_t>(kProgress * std::min(done_ / all, 1.0));
+    if (part > told_) stage_.progress(told_ = part, kProgress);
+  }
+
+  static constexpr int64_t kProgress = 1000;
   Stage& stage_;
-  const Pivots& pivots_;
   const View d_, pred_;
-  double work_ = 0;
+  double done_ = 0, unseen_ = 0;
+  int64_t told_ = 0;
 };
 
 class Relaxation {
@@ -352,8 +348,8 @@ GraphFacts load_graph(Semiring semiring, const DLTensor& source, const DLTensor*
   const auto at = [](int64_t where) {
     return where == GraphReport::kNowhere ? std::nullopt : std::optional<int64_t>(where);
   };
-  return {at(report.nan_at), at(report.infinite_at), at(report.negative_at), report.zeros, report.absent,
-          report.magnitude};
+  return {at(report.nan_at), at(report.infinite_at), at(report.negative_at),
+          report.zeros,      report.absent,          report.magnitude};
 }
 
 std::optional<int64_t> closure(Semiring semiring, const DLTensor& d, const DLTensor* pred,
@@ -361,7 +357,7 @@ std::optional<int64_t> closure(Semiring semiring, const DLTensor& d, const DLTen
   const GraphParams p = validate_closure(semiring, d, pred);
   if (p.n == 0) return std::nullopt;
   Stage stage(semiring, p.dtype, d, options);
-  Closure loops(stage, on_cuda(d) ? kOnCuda : kOnCpu, view_of(p.to, p.n, p.n), view_of(p.pred, p.n, p.n));
+  Closure loops(stage, view_of(p.to, p.n, p.n), view_of(p.pred, p.n, p.n));
   loops.run();
   stage.equip();
   return loops.run();
@@ -398,7 +394,7 @@ size_t closure_scratch(Semiring semiring, const DLTensor& d, bool tracks) {
   Stage stage(semiring, p.dtype, d, options);
   View pred = view_of(p.to, p.n, p.n);  // any memory: nothing is computed
   if (!tracks) pred.at.data = nullptr;
-  Closure(stage, on_cuda(d) ? kOnCuda : kOnCpu, view_of(p.to, p.n, p.n), pred).run();
+  Closure(stage, view_of(p.to, p.n, p.n), pred).run();
   return stage.bytes();
 }
 

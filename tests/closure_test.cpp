@@ -97,8 +97,8 @@ TEST(Closure, EverySemiringAndTypeEqualsFloydWarshall) {
   }(AllSemirings{});
 }
 
-// From 1024 nodes on pivots are large, and their blocks closed by smaller pivots. A ring with chords.
-TEST(Closure, LargePivots) {
+// Halves within halves, down to one kernel's rows. A ring.
+TEST(Closure, ManyNodes) {
   constexpr int64_t kNodes = 1100;
   Square<float> d(kNodes, highest<float>());
   for (int64_t i = 0; i < kNodes; ++i) d.at(i, (i + 1) % kNodes) = 1;
@@ -146,7 +146,8 @@ void expect_predecessors(int64_t n, int64_t present_in, bool undirected, bool ne
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < n; ++j)
         if (g.at(i, j) != highest<T>())
-          g.at(i, j) = static_cast<T>(static_cast<T>(static_cast<int64_t>(g.at(i, j)) / 3) + h[static_cast<size_t>(i)] - h[static_cast<size_t>(j)]);
+          g.at(i, j) = static_cast<T>(static_cast<T>(static_cast<int64_t>(g.at(i, j)) / 3) + h[static_cast<size_t>(i)] -
+                                      h[static_cast<size_t>(j)]);
   }
   Square<T> d(n), edges(n);
   Square<int32_t> p(n);
@@ -278,6 +279,7 @@ TEST(Closure, StopsWhenCancelledAndTellsItsProgress) {
   struct Seen {
     std::vector<int64_t> done;
     std::atomic<bool>* flag;
+    int ends = 0;
   } seen{{}, &flag};
   ClosureOptions options;
   options.cancel = &flag;
@@ -285,11 +287,13 @@ TEST(Closure, StopsWhenCancelledAndTellsItsProgress) {
   options.progress = [](void* context, int64_t done, int64_t total) {
     auto* s = static_cast<Seen*>(context);
     EXPECT_LE(done, total);
+    EXPECT_TRUE(s->done.empty() || s->done.back() < done);
     s->done.push_back(done);
-    if (done == total) s->done.push_back(-1);
+    if (done == total) ++s->ends;
   };
   ASSERT_EQ(closure(Semiring::min_plus, x, nullptr, options), std::nullopt);
-  EXPECT_EQ(seen.done, (std::vector<int64_t>{1, 2, 3, 4, 5, -1}));
+  EXPECT_GE(seen.done.size(), 5u);
+  EXPECT_EQ(seen.ends, 1);
   options.progress = [](void* context, int64_t, int64_t) { *static_cast<Seen*>(context)->flag = true; };
   try {
     closure(Semiring::min_plus, x, nullptr, options);

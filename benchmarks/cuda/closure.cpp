@@ -17,7 +17,8 @@ struct Matrix {
   int64_t n, shape[2];
   size_t bytes;
   void* data;
-  Matrix(int64_t nodes) : n(nodes), shape{n, n}, bytes(static_cast<size_t>(n * n) * 4), data(cuda_allocate(bytes, 0, nullptr)) {}
+  Matrix(int64_t nodes)
+      : n(nodes), shape{n, n}, bytes(static_cast<size_t>(n * n) * 4), data(cuda_allocate(bytes, 0, nullptr)) {}
   ~Matrix() { cuda_release(data, 0, nullptr); }
   Matrix(const Matrix&) = delete;
   Matrix& operator=(const Matrix&) = delete;
@@ -39,8 +40,8 @@ void fill(Matrix& x) {
   std::mt19937 random(1);
   for (float& w : block) w = static_cast<float>(random() >> 8) * 0x1p-24f;
   for (int64_t i = 0; i < x.n; i += 61)
-    cuda_copy(static_cast<float*>(x.data) + i * x.n, block.data(), static_cast<size_t>(std::min<int64_t>(61, x.n - i) * x.n) * 4,
-              0, nullptr);
+    cuda_copy(static_cast<float*>(x.data) + i * x.n, block.data(),
+              static_cast<size_t>(std::min<int64_t>(61, x.n - i) * x.n) * 4, 0, nullptr);
 }
 
 void wait(Matrix& x) {

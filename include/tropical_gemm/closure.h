@@ -35,20 +35,20 @@ struct ClosureOptions {
   // Closed walks of floats may be this much better than `one` by rounding; they then count as `one`.
   double tolerance = 0;
   int threads = 0;
-  const std::atomic<bool>* cancel = nullptr;  // polled between blocks, on a GPU between pivots
-  // Called by the calling thread after each of `total` pivots, or products.
+  const std::atomic<bool>* cancel = nullptr;  // polled between blocks, on a GPU every half second
+  // Called by the calling thread: how much of the work is done, in thousandths, or how many of the products.
   void (*progress)(void* context, int64_t done, int64_t total) = nullptr;
   void* context = nullptr;
-  // `cuda.allocate` is called once, by the calling thread. The call waits for the device between pivots.
+  // `cuda.allocate` is called once, by the calling thread. The call waits for the device now and then.
   CudaOptions cuda = {};
 };
 
 // d (n, n), rows contiguous: d <- d add d² add d³ ..., in place (blocked Floyd-Warshall). With a reflexive d, as
-// load_graph makes it, that is the Kleene star. With `pred` as load_graph makes it, pred[i, j] becomes the node before j
-// on a best path from i. An index changes only where a path is strictly better; so on exact weights, and on floats that
-// are not negative, no predecessors form a cycle, ties and edges of weight 0 included.
-// Returns nothing, or a node with a closed walk better than `one`: then there is no closure, and d and pred hold
-// unspecified values. Throws Error(cancelled).
+// load_graph makes it, that is the Kleene star. With `pred` as load_graph makes it, pred[i, j] becomes the node before
+// j on a best path from i. An index changes only where a path is strictly better; so on exact weights, and on floats
+// that are not negative, no predecessors form a cycle, ties and edges of weight 0 included. Returns nothing, or a node
+// with a closed walk better than `one`: then there is no closure, and d and pred hold unspecified values. Throws
+// Error(cancelled).
 TROPICAL_API std::optional<int64_t> closure(Semiring semiring, const DLTensor& d, const DLTensor* pred = nullptr,
                                             const ClosureOptions& options = {});
 

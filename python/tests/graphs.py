@@ -1,5 +1,6 @@
 """Random graphs, their paths by plain Floyd-Warshall, and the public graphs where they are."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -51,5 +52,5 @@ def check_paths(weights, distances, predecessors, sources=None, tolerance=0.0):
             assert path[0] == source
             assert path[-1] == target
             assert len(set(path)) == len(path) <= n
-            length = sum(w[i, j] for i, j in zip(path, path[1:], strict=False))
+            length = sum(w[i, j] for i, j in itertools.pairwise(path))
             assert abs(length - d[row, target]) <= tolerance

@@ -60,7 +60,9 @@ def test_formats(tmp_path, name, text, labels):
     result = run("shortest-paths", graph, "--from", labels[3], "--to", labels[0])
     assert result.exit_code == 5
     assert "no path" in result.stderr
-    result = run("shortest-paths", graph, "--from", labels[3], "--to", labels[0], "--undirected", "--unweighted")
+    result = run(
+        "shortest-paths", graph, "--from", labels[3], "--to", labels[0], "--undirected", "--unweighted"
+    )
     assert result.exit_code == 0
     assert "length: 2" in result.stdout
     result = run("shortest-paths", graph, "-o", out, "--from", labels[1])
@@ -77,7 +79,12 @@ def test_plain_names_need_no_map(tmp_path):
 def test_symmetric_real_and_pattern(tmp_path):
     head = "%%MatrixMarket matrix coordinate "
     out = tmp_path / "d.npy"
-    run("shortest-paths", write(tmp_path / "s.mtx", head + "real symmetric\n3 3 2\n2 1 0.5\n3 2 1\n"), "-o", out)
+    run(
+        "shortest-paths",
+        write(tmp_path / "s.mtx", head + "real symmetric\n3 3 2\n2 1 0.5\n3 2 1\n"),
+        "-o",
+        out,
+    )
     assert np.load(out).tolist() == [[0, 0.5, 1.5], [0.5, 0, 1], [1.5, 1, 0]]
     run("shortest-paths", write(tmp_path / "p.mtx", head + "pattern general\n2 2 1\n1 2\n"), "-o", out)
     assert np.load(out).tolist() == [[0, 1], [NONE, 0]]
@@ -112,8 +119,8 @@ def test_arrays(tmp_path):
     ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n", 2, "expected a square one"),
     ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", 3, "indices from 1 to 2"),
     ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1\n", 3, "after 1 entries, expected 2"),
-    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n2 1 1\n", 4, "more than the 1"),
-    ("g.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2 1\n", 3, "expected 'ROW COLUMN'"),
+    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n2 1 1\n", 4, "more than"),
+    ("g.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2 1\n", 3, "'ROW COLUMN'"),
     ("g.txt", "0 1\n0 x\n", 2, "whole numbers"),
     ("g.txt", "0 1\n0 1 2\n", 2, "2 columns as in the lines before"),
     ("g.txt", "0 -1\n", 1, "from 0"),
@@ -195,7 +202,18 @@ def test_matmul_info_and_bench(tmp_path):
     a = np.array([[0.0, 2.0], [1.0, -1.0]])
     np.save(tmp_path / "a.npy", a)
     c, k = tmp_path / "c.npy", tmp_path / "k.npy"
-    result = run("matmul", tmp_path / "a.npy", tmp_path / "a.npy", "-o", c, "--argmax", k, "--semiring", "min_plus", "--json")
+    result = run(
+        "matmul",
+        tmp_path / "a.npy",
+        tmp_path / "a.npy",
+        "-o",
+        c,
+        "--argmax",
+        k,
+        "--semiring",
+        "min_plus",
+        "--json",
+    )
     assert json.loads(result.stdout)["shape"] == [2, 2]
     expected = tg.matmul(a, a, semiring="min_plus", return_argmax=True)
     assert np.load(c).tolist() == expected.values.tolist()
@@ -213,7 +231,10 @@ def test_as_a_program(tmp_path):
     graph = write(tmp_path / "g.txt", "0 1\n")
     program = [sys.executable, "-c", "from tropical_gemm.cli import main; main()"]
     done = subprocess.run(
-        [*program, "shortest-paths", graph, "-o", tmp_path / "d.npy"], capture_output=True, text=True, check=True
+        [*program, "shortest-paths", graph, "-o", tmp_path / "d.npy"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "nodes: 2" in done.stdout
     assert done.stderr == ""  # no bar where there is no terminal

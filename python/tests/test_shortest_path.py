@@ -67,7 +67,9 @@ def test_rounded_sums_lead_back(seed, dtype, directed):
     edges = weights if directed else np.minimum(weights, weights.T)
     expected = floyd_warshall(edges)
     for options in ({"method": "FW"}, {"method": "BF", "indices": np.arange(n)}):
-        distances, predecessors = tg.shortest_path(weights, directed=directed, return_predecessors=True, **options)
+        distances, predecessors = tg.shortest_path(
+            weights, directed=directed, return_predecessors=True, **options
+        )
         bound = n * np.finfo(dtype).eps * expected[np.isfinite(expected)].max()
         assert np.abs(distances[np.isfinite(expected)] - expected[np.isfinite(expected)]).max() <= bound
         check_paths(edges, distances, predecessors, tolerance=bound)
@@ -81,7 +83,9 @@ def test_negative_weights(seed, dtype):
     weights = random_graph(rng, n, dtype, 0.2, 3)
     h = rng.integers(0, 20, n) if dtype[0] == "i" else rng.random(n) * 20
     present = weights != none(dtype)
-    weights = np.where(present, (np.where(present, weights, 0) + h[:, None] - h[None, :]).astype(dtype), weights)
+    weights = np.where(
+        present, (np.where(present, weights, 0) + h[:, None] - h[None, :]).astype(dtype), weights
+    )
     expected = floyd_warshall(weights) if dtype[0] == "i" else None
     bound = 0.0 if dtype[0] == "i" else n * np.finfo(dtype).eps * 40
     for options in ({"method": "FW"}, {"method": "BF"}, {"indices": [3, 5]}, {"negative_cycles": "ignore"}):
@@ -112,7 +116,8 @@ def test_negative_cycles(seed, dtype):
                 break
             walk = np.minimum(walk, (walk[:, None] + as_float(weights)).min(axis=0))
         assert walk[node] < 0
-    # Affected: i reaches a node on a negative cycle that reaches j. 2n rounds of Bellman-Ford tell who they are.
+    # Affected: i reaches a node on a negative cycle that reaches j. 2n rounds of Bellman-Ford tell who they
+    # are.
     w = as_float(weights)
     reach = np.isfinite(w) | np.eye(n, dtype=bool)
     for _ in range(n):
@@ -193,7 +198,11 @@ def test_parallel_edges_take_the_minimum():
 
 def test_no_edge_and_infinities():
     weights = np.array([[0, -1, 4], [2, 0, -1], [-1, -1, 0]], np.int64)
-    assert tg.shortest_path(weights, no_edge=-1).tolist() == [[0, none("int64"), 4], [2, 0, 6], [none("int64")] * 2 + [0]]
+    assert tg.shortest_path(weights, no_edge=-1).tolist() == [
+        [0, none("int64"), 4],
+        [2, 0, 6],
+        [none("int64")] * 2 + [0],
+    ]
     holes = np.array([[0, np.nan], [1.5, np.nan]])
     assert tg.shortest_path(holes, no_edge=np.nan).tolist() == [[0, np.inf], [1.5, 0]]
     with pytest.raises(ValueError, match=r"NaN at \(0, 1\)"):
@@ -244,7 +253,7 @@ def test_overwrite(order):
     for dtype in DTYPES:
         weights = np.asarray(random_graph(rng, 40, dtype), order=order)
         expected = floyd_warshall(weights)
-        got, predecessors = tg.shortest_path(weights, "FW", overwrite=True, return_predecessors=True)
+        got, _ = tg.shortest_path(weights, "FW", overwrite=True, return_predecessors=True)
         np.testing.assert_array_equal(as_float(got), expected)
         assert (got is weights) == (order == "C")
     bad = np.array([[0, np.nan], [1, 0]])
@@ -294,15 +303,27 @@ def test_torch_and_jax():
         (TypeError, "numpy.asarray", lambda: tg.shortest_path([[0, 1], [1, 0]])),
         (TypeError, "csgraph has dtype float16", lambda: tg.shortest_path(np.ones((2, 2), np.float16))),
         (TypeError, "csgraph has dtype uint8", lambda: tg.shortest_path(np.ones((2, 2), np.uint8))),
-        (TypeError, "csgraph has dtype complex128", lambda: tg.shortest_path(csr_array(np.ones((2, 2), complex)))),
+        (
+            TypeError,
+            "csgraph has dtype complex128",
+            lambda: tg.shortest_path(csr_array(np.ones((2, 2), complex))),
+        ),
         (ValueError, r"csgraph has shape \(2, 3\)", lambda: tg.shortest_path(np.ones((2, 3)))),
         (ValueError, r"csgraph has shape \(2, 3\)", lambda: tg.shortest_path(csr_array(np.ones((2, 3))))),
         (ValueError, "method is 'J', expected", lambda: tg.shortest_path(np.ones((2, 2)), "J")),
         (TypeError, "method is of type int", lambda: tg.shortest_path(np.ones((2, 2)), 3)),
         (TypeError, "directed is of type str", lambda: tg.shortest_path(np.ones((2, 2)), directed="no")),
         (ValueError, "indices holds 2, expected", lambda: tg.shortest_path(np.ones((2, 2)), indices=[0, 2])),
-        (TypeError, "indices is an array of dtype float64", lambda: tg.shortest_path(np.ones((2, 2)), indices=0.5)),
-        (ValueError, "negative_cycles is 'keep'", lambda: tg.shortest_path(np.ones((2, 2)), negative_cycles="keep")),
+        (
+            TypeError,
+            "indices is an array of dtype float64",
+            lambda: tg.shortest_path(np.ones((2, 2)), indices=0.5),
+        ),
+        (
+            ValueError,
+            "negative_cycles is 'keep'",
+            lambda: tg.shortest_path(np.ones((2, 2)), negative_cycles="keep"),
+        ),
         (ValueError, "no_edge is inf", lambda: tg.shortest_path(np.ones((2, 2), np.int32), no_edge=np.inf)),
         (TypeError, "no_edge is of type str", lambda: tg.shortest_path(np.ones((2, 2)), no_edge="0")),
         (TypeError, "progress is of type int", lambda: tg.shortest_path(np.ones((2, 2)), progress=3)),
@@ -385,12 +406,15 @@ def test_auto_follows_the_table():
 
 @needs_data
 def test_rome_equals_dijkstra():
-    """Distances in metres between all junctions of Rome: equal to Dijkstra's over the minima of parallel arcs."""
+    """Distances in metres between all junctions of Rome: equal to Dijkstra's over the minima of
+    parallel arcs."""
     from tropical_gemm.cli.readers import read_graph
 
     rome = read_graph(DATA / "rome99.gr")
     assert rome.nodes == 3353
-    arcs = [line.split()[1:] for line in (DATA / "rome99.gr").read_text().splitlines() if line.startswith("a ")]
+    arcs = [
+        line.split()[1:] for line in (DATA / "rome99.gr").read_text().splitlines() if line.startswith("a ")
+    ]
     least = {}
     for u, v, w in arcs:
         key = int(u) - 1, int(v) - 1

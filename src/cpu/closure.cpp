@@ -55,8 +55,8 @@ constexpr int64_t kLoadBlock = 64;
 template <class S, class T>
 class Load {
  public:
-  static constexpr bool kHasBits = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                                   std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+  static constexpr bool kHasBits =
+      std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
   explicit Load(const GraphParams& p) : p_(p), load_(edge_rule<S, T>(p)) {}
 
@@ -218,8 +218,7 @@ void diagonal(const GraphParams& p) {
 template <class S, class T>
 void start(const GraphParams& p) {
   for (int64_t j = 0; j < p.n; ++j) {
-    row_of<T>(p.to, 0)[j * p.to.col] =
-        p.first == -1 || j == p.first ? S::template one<T>() : S::template zero<T>();
+    row_of<T>(p.to, 0)[j * p.to.col] = p.first == -1 || j == p.first ? S::template one<T>() : S::template zero<T>();
     if (p.pred.data) row_of<int32_t>(p.pred, 0)[j * p.pred.col] = kNoPredecessor;
   }
 }

@@ -1,11 +1,12 @@
 // Which instruction set runs, and the kernels it has.
+#include "cpu/isa.h"
+
 #include <hwy/highway.h>
 
 #include <cstdlib>
 #include <mutex>
 
 #include "cpu/backend.h"
-#include "cpu/isa.h"
 #include "cpu/kernels.h"
 #include "tropical_gemm/error.h"
 #include "visit.h"

@@ -58,10 +58,22 @@ class Panel {
     const WorkspaceScope scope(workspace, bytes * (item_ + index_) + 2 * Workspace::kAlignment);
     char* d = workspace.take<char>(bytes * item_);
     char* pred = p_.pred.data ? workspace.take<char>(bytes * index_) : nullptr;
-    const PanelCall call{d, pred, ld, p_.m, p_.from.data, p_.from.row, records ? p_.report : nullptr,
-                         p_.first, p_.tolerance, static_cast<char*>(p_.to.data) + j * p_.to.col * static_cast<int64_t>(item_),
-                         p_.to.row, p_.to.col, static_cast<int32_t*>(p_.pred.data) + (p_.pred.data ? j * p_.pred.col : 0),
-                         p_.pred.row, p_.pred.col, cols};
+    const PanelCall call{d,
+                         pred,
+                         ld,
+                         p_.m,
+                         p_.from.data,
+                         p_.from.row,
+                         records ? p_.report : nullptr,
+                         p_.first,
+                         p_.tolerance,
+                         static_cast<char*>(p_.to.data) + j * p_.to.col * static_cast<int64_t>(item_),
+                         p_.to.row,
+                         p_.to.col,
+                         static_cast<int32_t*>(p_.pred.data) + (p_.pred.data ? j * p_.pred.col : 0),
+                         p_.pred.row,
+                         p_.pred.col,
+                         cols};
     steps_(call);
   }
 

@@ -8,8 +8,8 @@ namespace tropical::cpu {
 
 // Types whose columns are taken a vector at a time, with indices as wide as they are.
 template <class T>
-inline constexpr bool kPanelVectors = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                                      std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+inline constexpr bool kPanelVectors =
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 template <class T>
 using PanelIndex = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 inline constexpr int64_t kPanelLanes = 64;  // at least those of every vector

@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(kStepThreads)
 template <class T>
 __global__ void __launch_bounds__(kStepThreads)
     copy_elements(Plane<const Stored<T>> from, Plane<Stored<T>> to, int64_t m, int64_t n) {
-  for (int64_t at = blockIdx.x * int64_t{kStepThreads} + threadIdx.x; at < m * n; at += gridDim.x * int64_t{kStepThreads})
+  for (int64_t at = blockIdx.x * int64_t{kStepThreads} + threadIdx.x; at < m * n;
+       at += gridDim.x * int64_t{kStepThreads})
     to.at(at / n, at % n) = from.at(at / n, at % n);
 }
 
@@ -129,9 +130,8 @@ __global__ void __launch_bounds__(kStepThreads)
 }
 
 template <class S, class T>
-__global__ void __launch_bounds__(kStepThreads)
-    settle_diagonal(Plane<Stored<T>> x, Plane<int32_t> pred, int64_t n, double tolerance, int64_t first,
-                    GraphReport* into) {
+__global__ void __launch_bounds__(kStepThreads) settle_diagonal(Plane<Stored<T>> x, Plane<int32_t> pred, int64_t n,
+                                                                double tolerance, int64_t first, GraphReport* into) {
   for (int64_t k = blockIdx.x * int64_t{kStepThreads} + threadIdx.x; k < n; k += gridDim.x * int64_t{kStepThreads}) {
     T value = as_element<T>(x.at(k, k));
     if (!S::better(value, S::template one<T>())) continue;

@@ -69,7 +69,8 @@ void fill(Matrix<T>& g, int64_t n, int64_t present_in, Rng& rng) {
   g.upload();
 }
 
-bool walks(Matrix<int32_t>& g, Matrix<int32_t>& d, Matrix<int32_t>& pred, const std::vector<int64_t>& sources, int64_t n) {
+bool walks(Matrix<int32_t>& g, Matrix<int32_t>& d, Matrix<int32_t>& pred, const std::vector<int64_t>& sources,
+           int64_t n) {
   for (size_t r = 0; r < sources.size(); ++r)
     for (int64_t j = 0; j < n; ++j) {
       const auto row = static_cast<int64_t>(r);

@@ -57,7 +57,9 @@ def no_edge_bytes(no_edge: Any, dtype: str) -> "bytes | None":
     if isinstance(no_edge, (bool, np.bool_)) or not isinstance(no_edge, (int, float, np.number)):
         raise TypeError(f"no_edge is of type {type(no_edge).__name__}, expected None or a number")
     bounds = np.iinfo(dtype) if dtype.startswith("int") else None
-    if bounds is not None and (no_edge != no_edge or not bounds.min <= no_edge <= bounds.max or no_edge % 1):
+    if bounds is not None and (
+        no_edge != no_edge or not bounds.min <= no_edge <= bounds.max or int(no_edge) != no_edge
+    ):
         raise ValueError(f"no_edge is {no_edge}, expected a value that the dtype {dtype} of csgraph can hold")
     return np.array(no_edge, dtype).tobytes()
 

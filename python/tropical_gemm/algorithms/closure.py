@@ -32,8 +32,8 @@ def closure(
     """Closure of a square matrix over a semiring: ``I add D add D² add D³ add ...``, the Kleene star.
 
     Entry ``[i, j]`` is the best value of a path from i to j, of any number of steps: the shortest path in
-    min_plus, the longest in max_plus (without positive cycles), the widest in max_min, the minimax path in min_max, the
-    most reliable one in max_mul, and whether there is one in or_and.
+    min_plus, the longest in max_plus (without positive cycles), the widest in max_min, the minimax path in
+    min_max, the most reliable one in max_mul, and whether there is one in or_and.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ def closure(
         negative ones in max_mul, below or equal to 0 in min_mul, the infinity beyond every weight in the
         plus and mul semirings.
     DivergenceError
-        A ValueError. Where a closed walk is better than staying: a positive cycle in max_plus, a negative one in
-        min_plus, a product beyond 1 in max_mul. ``node`` lies on one. Floats may be better by n roundings
-        of the largest weight (of 1 in the mul semirings) and count as staying.
+        A ValueError. Where a closed walk is better than staying: a positive cycle in max_plus, a negative
+        one in min_plus, a product beyond 1 in max_mul. ``node`` lies on one. Floats may be better by n
+        roundings of the largest weight (of 1 in the mul semirings) and count as staying.
     OverflowError
         Where a value leaves the range of the dtype.
 

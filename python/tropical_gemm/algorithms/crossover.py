@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass
 
-# Seconds. Dijkstra is SciPy's, on one core, from each source: a node costs its turn in the heap, an edge its look.
+# Seconds. Dijkstra is SciPy's, on one core, from each source: a node costs its turn in the heap, an edge
+# its look.
 DIJKSTRA_NODE = 1.6e-7
 DIJKSTRA_EDGE = 1.2e-8
-# A step of a min_plus product on one core, and on a GPU; reading an element of a matrix of which few rows are multiplied.
+# A step of a min_plus product on one core, and on a GPU; reading an element of a matrix of which few rows
+# are multiplied.
 STEP_CPU = 2.6e-11
 STEP_CUDA = 8e-14
 ELEMENT_CPU = 6e-10
 ELEMENT_CUDA = 2e-12
-# Products until nothing changes: what a graph without long detours takes. They stop where they cost half a closure.
+# Products until nothing changes: what a graph without long detours takes. They stop where they cost half a
+# closure.
 USUAL_PRODUCTS = 10
 
 
@@ -41,7 +44,7 @@ class Problem:
         return max(1, int(self.closure() / (2 * self.product())))
 
     def fastest(self, *, dijkstra_allowed: bool) -> str:
-        """"D", "BF" or "FW"."""
+        """Of D, BF and FW."""
         times = {"FW": self.closure()}
         if self.sources < self.nodes:
             times["BF"] = USUAL_PRODUCTS * self.product()

@@ -34,15 +34,18 @@ class Reading:
 
 @dataclass
 class Session:
-    """One kind of arrays, where they are, and the caller's wishes. Arrays in and out are as the core makes them."""
+    """One kind of arrays, where they are, and the caller's wishes. Arrays in and out are as the core makes
+    them."""
 
     kind: Kind
     like: Any
     threads: "int | None" = None
     stream: Any = None
 
-    def load(self, source: Any, reading: Reading, *, to: Any = True, pred: bool = False) -> tuple[Any, Any, Facts]:
-        """The matrix that a closure starts from, predecessors by edges, and facts; ``to`` may be the source."""
+    def load(
+        self, source: Any, reading: Reading, *, to: Any = True, pred: bool = False
+    ) -> tuple[Any, Any, Facts]:
+        """What a closure starts from, predecessors by edges, and facts; ``to`` may be the source."""
         n = int(source.shape[0])
         options = (reading.no_edge, reading.undirected, reading.unweighted, reading.reflexive)
         with placed(self.kind, self.like, self.stream) as queue:
@@ -108,8 +111,19 @@ def contiguous(kind: Kind, x: Any) -> bool:
     """Whether the core may compute in ``x`` itself."""
     if kind.library == "torch":
         return bool(x.is_contiguous()) and not x.requires_grad
-    flags = getattr(x, "flags", None)
-    return kind.library in ("numpy", "cupy") and bool(flags.c_contiguous) and getattr(flags, "writeable", True)
+    flags: Any = getattr(x, "flags", None)
+    return (
+        kind.library in ("numpy", "cupy") and bool(flags.c_contiguous) and getattr(flags, "writeable", True)
+    )
 
 
-__all__ = ["Facts", "Reading", "Session", "contiguous", "dtype_name", "reachable", "refuse_strange", "rounding"]
+__all__ = [
+    "Facts",
+    "Reading",
+    "Session",
+    "contiguous",
+    "dtype_name",
+    "reachable",
+    "refuse_strange",
+    "rounding",
+]

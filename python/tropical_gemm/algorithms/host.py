@@ -9,7 +9,7 @@ from .._arrays import Kind
 
 
 def dtype_name(x: Any) -> str:
-    """"float32" for NumPy's, torch's and everyone's float32."""
+    """ "float32" for NumPy's, torch's and everyone's float32."""
     return str(x.dtype).rpartition(".")[2]
 
 

@@ -14,7 +14,9 @@ from .potentials import shift
 NONE = -9999
 
 
-def close(weights: Any, magnitude: float, tracks: bool, threads: "int | None", progress: Any) -> tuple[Any, Any]:
+def close(
+    weights: Any, magnitude: float, tracks: bool, threads: "int | None", progress: Any
+) -> tuple[Any, Any]:
     """Distances and predecessors; NegativeCycleError names a node on such a cycle."""
     session = Session(common_kind(d=weights), weights, threads)
     distances, before, facts = session.load(weights, Reading("min_plus"), pred=tracks)

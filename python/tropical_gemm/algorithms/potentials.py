@@ -1,8 +1,8 @@
 """Negative floats: weights shifted by potentials, after Johnson, so that none is negative.
 
-Floyd-Warshall on them would round a cycle of length about 0 to a negative one, and each pivot could double the error.
-With h[v] the length of a shortest path to v from anywhere, w[u, v] + h[u] - h[v] is at least 0 but for rounding, and a
-path from i to j becomes longer by h[i] - h[j].
+Floyd-Warshall on them would round a cycle of length about 0 to a negative one, and each pivot could double
+the error. With h[v] the length of a shortest path to v from anywhere, w[u, v] + h[u] - h[v] is at least 0
+but for rounding, and a path from i to j becomes longer by h[i] - h[j].
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,9 @@ class Shift:
     def undo(self, distances: Any, sources: "list[int] | None" = None) -> Any:
         """Distances of the graph as it was, in all rows or those of ``sources``."""
         h = self.potentials
-        of_sources = h if sources is None else h[np.asarray(sources, np.intp)] if _takes_arrays(h) else h[sources]
+        of_sources = (
+            h if sources is None else h[np.asarray(sources, np.intp)] if _takes_arrays(h) else h[sources]
+        )
         return distances - of_sources[:, None] + h[None, :]
 
 
@@ -38,8 +40,8 @@ def _takes_arrays(x: Any) -> bool:
 def shift(session: Session, weights: Any, made: Any, dtype: str, magnitude: float) -> Shift:
     """Shifts a matrix as the core made it (``made``) and as its library has it (``weights``).
 
-    Raises NegativeCycleError: potentials come to rest within n rounds, or an edge of some cycle keeps lowering
-    them by more than rounding does: 4 eps of the largest weight or potential.
+    Raises NegativeCycleError: potentials come to rest within n rounds, or an edge of some cycle keeps
+    lowering them by more than rounding does: 4 eps of the largest weight or potential.
     """
     n = int(weights.shape[0])
     for rounds in (*(r for r in _ROUNDS if r <= n), n + 1):

@@ -42,14 +42,16 @@ def shortest_path(
     Parameters
     ----------
     csgraph
-        The graph: entry ``[i, j]`` is the length of the edge from i to j. An array (n, n) of float32, float64,
-        int32, int64 or bool (an unweighted graph; True is an edge) of NumPy, PyTorch, CuPy, JAX or another
-        library that speaks DLPack, in host memory or on a GPU. Or a sparse matrix or array of SciPy's, whose
-        stored elements are the edges, explicit zeros too; of parallel edges the shortest counts.
+        The graph: entry ``[i, j]`` is the length of the edge from i to j. An array (n, n) of float32,
+        float64, int32, int64 or bool (an unweighted graph; True is an edge) of NumPy, PyTorch, CuPy, JAX or
+        another library that speaks DLPack, in host memory or on a GPU. Or a sparse matrix or array of
+        SciPy's, whose stored elements are the edges, explicit zeros too; of parallel edges the shortest
+        counts.
     method
-        ``"FW"``: blocked Floyd-Warshall. ``"BF"``: products of the rows of ``indices`` with the matrix until
-        nothing changes (Bellman-Ford). ``"D"``: SciPy's Dijkstra, for weights that are not negative and arrays
-        in host memory. ``"auto"``: the fastest of them by the measured table of docs/performance.md.
+        ``"FW"``: blocked Floyd-Warshall. ``"BF"``: products of the rows of ``indices`` with the matrix
+        until nothing changes (Bellman-Ford). ``"D"``: SciPy's Dijkstra, for weights that are not negative
+        and arrays in host memory. ``"auto"``: the fastest of them by the measured table of
+        docs/performance.md.
     directed
         False: edges can be used both ways; of ``[i, j]`` and ``[j, i]`` the shorter one counts.
     return_predecessors
@@ -81,9 +83,9 @@ def shortest_path(
         bool; NumPy for sparse ones). Unreachable nodes have inf, for integers the dtype's maximum. Integers
         are exact; floats are within n roundings of the length of a shortest path.
     predecessors
-        int32, of the same shape: the node before j on a shortest path from i, -9999 for i itself and where there
-        is no path. They always lead back to i (see :func:`reconstruct_path`), also along edges of length 0;
-        among paths of one length they may be others than SciPy's.
+        int32, of the same shape: the node before j on a shortest path from i, -9999 for i itself and where
+        there is no path. They always lead back to i (see :func:`reconstruct_path`), also along edges of
+        length 0; among paths of one length they may be others than SciPy's.
 
     Raises
     ------
@@ -93,9 +95,9 @@ def shortest_path(
         For matrices that are not square, NaN and -inf (naming their place), nodes that do not exist, unknown
         methods, and ``"D"`` where a weight is negative.
     NegativeCycleError
-        A ValueError; ``node`` lies on such a cycle. For floats a cycle of k edges counts as negative when its
-        length is below -4 k eps s, where eps is the distance from 1 to the next float, and s the largest weight or
-        the largest length, negative, of a shortest path from anywhere.
+        A ValueError; ``node`` lies on such a cycle. For floats a cycle of k edges counts as negative when
+        its length is below -4 k eps s, where eps is the distance from 1 to the next float, and s the
+        largest weight or the largest length, negative, of a shortest path from anywhere.
     OverflowError
         Where the length of a path does not fit the dtype.
     MemoryError
@@ -169,10 +171,11 @@ def _of_sparse(csgraph: Any, indices: Any, no_edge: Any, wishes: _Wishes) -> tup
         at = int(edges.weights.argmin())
         _no_dijkstra((int(edges.rows[at]), int(edges.columns[at])))
     if not edges.negative and sparse.exact_in_double(edges):
-        problem = _problem(edges.nodes, len(edges.rows) * (1 if wishes.directed else 2), sources, edges.weights, wishes)
+        problem = _problem(
+            edges.nodes, len(edges.rows) * (1 if wishes.directed else 2), sources, edges.weights, wishes
+        )
         if wishes.method == "D" or (
-            wishes.method == "auto"
-            and problem.fastest(dijkstra_allowed=sparse.have_dijkstra()) == "D"
+            wishes.method == "auto" and problem.fastest(dijkstra_allowed=sparse.have_dijkstra()) == "D"
         ):
             rows = edges.nodes if sources is None else len(sources[0])
             _check_results(edges.nodes, rows, 8 + edges.weights.itemsize + 8, None, None)
@@ -254,7 +257,9 @@ class _Dense:
             if facts.negative_at is not None:
                 _no_dijkstra(facts.negative_at)
             if self._on_device():
-                raise ValueError("method is 'D', SciPy's Dijkstra, and csgraph is on a GPU; expected 'FW' or 'BF'")
+                raise ValueError(
+                    "method is 'D', SciPy's Dijkstra, and csgraph is on a GPU; expected 'FW' or 'BF'"
+                )
             return method
         if method == "auto":
             allowed = facts.negative_at is None and not self._on_device() and sparse.have_dijkstra()
@@ -278,8 +283,8 @@ class _Dense:
         pairs = self.n * (self.n - 1)
         if pairs and facts.absent == 0 and facts.zeros > pairs / 2 and self.reading.no_edge is None:
             self.wishes.warning = (
-                f"{facts.zeros} of {pairs} entries of csgraph off the diagonal are 0 and none is inf: each of "
-                "them is an edge of length 0; if 0 means that there is no edge, pass no_edge=0"
+                f"{facts.zeros} of {pairs} entries of csgraph off the diagonal are 0 and none is inf: each "
+                "of them is an edge of length 0; if 0 means that there is no edge, pass no_edge=0"
             )
 
     def _check_memory(self, rows: int) -> None:
@@ -413,14 +418,16 @@ class _Dense:
             to_numpy(self.kind, self.csgraph)[...] = distances
             self.kind.written(self.csgraph)
             return self.csgraph, from_numpy(self.kind, before, self.csgraph)
-        return tuple(from_numpy(self.kind, x, self.csgraph) for x in (distances, before))  # type: ignore[return-value]
+        return tuple(from_numpy(self.kind, x, self.csgraph) for x in (distances, before))
 
 
 _SMALL = 4096
 """Nodes below which a closure is the fastest for all pairs, whatever the density."""
 
 
-def _by_dijkstra(edges: sparse.Edges, sources: "tuple[list[int], bool] | None", wishes: _Wishes) -> tuple[Any, Any]:
+def _by_dijkstra(
+    edges: sparse.Edges, sources: "tuple[list[int], bool] | None", wishes: _Wishes
+) -> tuple[Any, Any]:
     distances, before = sparse.dijkstra(edges, wishes.directed, None if sources is None else sources[0])
     if sources is not None and sources[1]:
         distances, before = distances[0], before[0]
@@ -428,7 +435,9 @@ def _by_dijkstra(edges: sparse.Edges, sources: "tuple[list[int], bool] | None", 
 
 
 def _no_dijkstra(at: tuple[int, int]) -> None:
-    raise ValueError(f"method is 'D', Dijkstra's, and csgraph is negative at {at}; expected 'FW', 'BF' or 'auto'")
+    raise ValueError(
+        f"method is 'D', Dijkstra's, and csgraph is negative at {at}; expected 'FW', 'BF' or 'auto'"
+    )
 
 
 def _problem(

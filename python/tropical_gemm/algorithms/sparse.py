@@ -49,7 +49,7 @@ def merged(nodes: int, rows: Any, columns: Any, weights: Any) -> Edges:
 
 
 def edges_of(csgraph: Any, no_edge: Any, unweighted: bool) -> Edges:
-    """The stored elements, explicit zeros too, without those that stand for a missing edge. NaN is refused."""
+    """The stored elements, explicit zeros too, but those that stand for a missing edge. NaN is refused."""
     if csgraph.ndim != 2 or csgraph.shape[0] != csgraph.shape[1]:
         raise ValueError(f"csgraph has shape {tuple(csgraph.shape)}, expected a square matrix (n, n)")
     coo = csgraph.tocoo()
@@ -66,7 +66,9 @@ def edges_of(csgraph: Any, no_edge: Any, unweighted: bool) -> Edges:
     bad = np.flatnonzero(np.isnan(weights) | (weights == ranges.extremes(weights.dtype.name)[0]))
     if len(bad):
         at = int(rows[bad[0]]), int(columns[bad[0]])
-        raise ValueError(f"csgraph is {weights[bad[0]]} at {at}, expected numbers, and inf where there is no edge")
+        raise ValueError(
+            f"csgraph is {weights[bad[0]]} at {at}, expected numbers, and inf where there is no edge"
+        )
     if unweighted:
         weights = np.ones_like(weights)
     return merged(int(csgraph.shape[0]), rows, columns, weights)
@@ -79,7 +81,9 @@ def edges_of_dense(matrix: Any) -> Edges:
 
 
 def dense(edges: Edges) -> Any:
-    matrix = np.full((edges.nodes, edges.nodes), ranges.extremes(edges.weights.dtype.name)[1], edges.weights.dtype)
+    matrix = np.full(
+        (edges.nodes, edges.nodes), ranges.extremes(edges.weights.dtype.name)[1], edges.weights.dtype
+    )
     matrix[edges.rows, edges.columns] = edges.weights
     return matrix
 

@@ -19,9 +19,9 @@ from . import arrays, bench, output
 from .graph_file import GraphFile, MalformedFile
 from .readers import read_graph
 
-EXIT_CODES = """Exit codes: 0 done; 1 a fault of the program; 2 wrong usage or arguments; 3 a file that cannot be read, is
-malformed, or cannot be written; 4 no shortest paths (a negative cycle, or lengths that do not fit the dtype); 5 no path
-from --from to --to; 6 too little memory; 130 interrupted."""
+EXIT_CODES = """Exit codes: 0 done; 1 a fault of the program; 2 wrong usage or arguments; 3 a file that
+cannot be read, is malformed, or cannot be written; 4 no shortest paths (a negative cycle, or lengths that
+do not fit the dtype); 5 no path from --from to --to; 6 too little memory; 130 interrupted."""
 
 app = typer.Typer(
     help="Tropical (semiring) matrix products and shortest paths.\n\n" + EXIT_CODES,
@@ -69,7 +69,9 @@ def shortest_paths(
     source: Annotated[
         int | None, typer.Option("--from", help="Only from this node, as the file names it.")
     ] = None,
-    target: Annotated[int | None, typer.Option("--to", help="Print the path from --from to this node.")] = None,
+    target: Annotated[
+        int | None, typer.Option("--to", help="Print the path from --from to this node.")
+    ] = None,
     undirected: Annotated[bool, typer.Option("--undirected", help="Edges run both ways.")] = False,
     unweighted: Annotated[bool, typer.Option("--unweighted", help="Every edge has length 1.")] = False,
     method: Annotated[str, typer.Option(help="auto, FW, BF or D; see tropical_gemm.shortest_path.")] = "auto",
@@ -82,15 +84,17 @@ def shortest_paths(
 ) -> None:
     """Lengths of the shortest paths of a graph.
 
-    Row and column i of the results are node i; where the file names its nodes otherwise than 0 to n - 1, OUT.nodes.npy
-    holds their names. Unreachable nodes have inf, for integers the dtype's maximum. Whole weights give int32 where
-    every path fits, else int64; others float64.
+    Row and column i of the results are node i; where the file names its nodes otherwise than 0 to n - 1,
+    OUT.nodes.npy holds their names. Unreachable nodes have inf, for integers the dtype's maximum. Whole
+    weights give int32 where every path fits, else int64; others float64.
     """
     with _faults():
         if target is not None and source is None:
             raise ValueError("--to needs --from")
         if out is None and target is None:
-            raise ValueError("nothing to do: pass -o OUT.npy for the distances, or --from and --to for a path")
+            raise ValueError(
+                "nothing to do: pass -o OUT.npy for the distances, or --from and --to for a path"
+            )
         if predecessors is not None and out is None:
             raise ValueError("--predecessors needs -o")
         start = time.perf_counter()
@@ -125,7 +129,11 @@ def shortest_paths(
 
 
 def _whole(value: "float | None") -> "int | float | None":
-    return int(value) if value is not None and value == value and abs(value) < 2**53 and value % 1 == 0 else value
+    return (
+        int(value)
+        if value is not None and value == value and abs(value) < 2**53 and value % 1 == 0
+        else value
+    )
 
 
 def _places(out: "Path | None", predecessors: "Path | None", read: GraphFile) -> dict[str, Path]:
@@ -151,9 +159,13 @@ def _solve(
 ) -> dict[str, Any]:
     indices = None if source is None else read.node(source)
     end = None if target is None else read.node(target)
-    distances, before = tg.shortest_path(
-        read.csgraph(), indices=indices, return_predecessors=tracks or end is not None, **options
-    ) if tracks or end is not None else (tg.shortest_path(read.csgraph(), indices=indices, **options), None)
+    distances, before = (
+        tg.shortest_path(
+            read.csgraph(), indices=indices, return_predecessors=tracks or end is not None, **options
+        )
+        if tracks or end is not None
+        else (tg.shortest_path(read.csgraph(), indices=indices, **options), None)
+    )
     result = {"distances": distances, "predecessors": before, "length": None, "path": None}
     if indices is not None and end is not None:
         path = tg.reconstruct_path(indices, end, before)

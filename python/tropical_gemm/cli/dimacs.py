@@ -1,4 +1,5 @@
-"""DIMACS shortest-path files (.gr): ``c`` comments, ``p sp NODES ARCS``, ``a FROM TO WEIGHT``; nodes from 1."""
+"""DIMACS shortest-path files (.gr): ``c`` comments, ``p sp NODES ARCS``, ``a FROM TO WEIGHT``; nodes from
+1."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Edge lists, as SNAP has them: ``FROM TO`` or ``FROM TO WEIGHT`` a line, ``#`` or ``%`` comments, any node numbers."""
+"""Edge lists, as SNAP has them: ``FROM TO`` or ``FROM TO WEIGHT`` a line, ``#`` or ``%`` comments, any node
+numbers."""
 
 from pathlib import Path
 
@@ -17,7 +18,9 @@ def read(path: Path) -> GraphFile:
             if not words or words[0][0] in "#%":
                 continue
             width = width or len(words)
-            wanted = "'FROM TO' or 'FROM TO WEIGHT'" if not ends else f"{width} columns as in the lines before"
+            wanted = (
+                "'FROM TO' or 'FROM TO WEIGHT'" if not ends else f"{width} columns as in the lines before"
+            )
             try:
                 if len(words) not in (2, 3) or len(words) != width:
                     raise ValueError
