@@ -118,7 +118,7 @@ def test_arrays(tmp_path):
     ("g.mtx", "%%MatrixMarket matrix array real general\n", 1, "coordinate"),
     ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n", 2, "expected a square one"),
     ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", 3, "indices from 1 to 2"),
-    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1\n", 3, "after 1 entries, expected 2"),
+    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1\n", 3, "after 1 entries"),
     ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n2 1 1\n", 4, "more than"),
     ("g.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2 1\n", 3, "'ROW COLUMN'"),
     ("g.txt", "0 1\n0 x\n", 2, "whole numbers"),
