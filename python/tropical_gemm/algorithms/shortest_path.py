@@ -171,8 +171,15 @@ def _of_sparse(csgraph: Any, indices: Any, no_edge: Any, wishes: _Wishes) -> tup
         at = int(edges.weights.argmin())
         _no_dijkstra((int(edges.rows[at]), int(edges.columns[at])))
     if not edges.negative and sparse.exact_in_double(edges):
-        problem = _problem(
-            edges.nodes, len(edges.rows) * (1 if wishes.directed else 2), sources, edges.weights, wishes
+        threads = wishes.threads or int(_core.info()["threads"])
+        problem = Problem(
+            edges.nodes,
+            len(edges.rows) * (1 if wishes.directed else 2),
+            edges.nodes if sources is None else len(sources[0]),
+            threads,
+            edges.weights.itemsize == 8,
+            on_cuda=False,
+            reached=sparse.reached(edges),
         )
         if wishes.method == "D" or (
             wishes.method == "auto" and problem.fastest(dijkstra_allowed=sparse.have_dijkstra()) == "D"
@@ -438,14 +445,6 @@ def _no_dijkstra(at: tuple[int, int]) -> None:
     raise ValueError(
         f"method is 'D', Dijkstra's, and csgraph is negative at {at}; expected 'FW', 'BF' or 'auto'"
     )
-
-
-def _problem(
-    nodes: int, edges: int, sources: "tuple[list[int], bool] | None", weights: Any, wishes: _Wishes
-) -> Problem:
-    threads = wishes.threads or int(_core.info()["threads"])
-    count = nodes if sources is None else len(sources[0])
-    return Problem(nodes, edges, count, threads, weights.itemsize == 8, on_cuda=False)
 
 
 def _numpy_kind() -> Kind:

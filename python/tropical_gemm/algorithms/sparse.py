@@ -88,6 +88,20 @@ def dense(edges: Edges) -> Any:
     return matrix
 
 
+def reached(edges: Edges) -> "float | None":
+    """How many nodes a source can reach at most, on average: its weak component. None without SciPy."""
+    if not have_dijkstra():
+        return None
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    ones = np.ones(len(edges.rows), np.int8)
+    graph = csr_array((ones, (edges.rows, edges.columns)), shape=(edges.nodes, edges.nodes))
+    _, labels = connected_components(graph, directed=False)
+    sizes = np.bincount(labels).astype(np.float64)
+    return float((sizes**2).sum()) / max(edges.nodes, 1)
+
+
 def exact_in_double(edges: Edges) -> bool:
     """Whether sums along paths, which SciPy makes in float64, are those of the dtype."""
     if edges.weights.dtype.kind == "f" or len(edges.weights) == 0:
