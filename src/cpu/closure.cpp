@@ -185,13 +185,23 @@ void copy(const GraphParams& p) {
 }
 
 template <class T>
+auto bits_of(T x) {
+  if constexpr (is_half_v<T>)
+    return x.bits;
+  else if constexpr (std::is_floating_point_v<T>)
+    return detail::bits_to<std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>(x);
+  else
+    return x;
+}
+
+template <class T>
 void differs(const GraphParams& p) {
   std::atomic<bool> found{false};
   for_rows(p, p.m, p.n, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last && !found; ++i) {
       const T *x = row_of<const T>(p.to, i), *y = row_of<const T>(p.from, i);
       for (int64_t j = 0; j < p.n; ++j)
-        if (std::memcmp(x + j * p.to.col, y + j * p.from.col, sizeof(T)) != 0) found = true;
+        if (bits_of(x[j * p.to.col]) != bits_of(y[j * p.from.col])) found = true;
     }
   });
   if (found) p.report->differs = 1;
