@@ -12,6 +12,7 @@ void matmul(const MatmulParams& params);
 void matmul_backward(const BackwardParams& params);
 void viterbi(const ViterbiParams& params);
 void align(const AlignParams& params);
+void graph_step(const GraphParams& params);
 
 std::string isa();
 std::vector<std::string> isas();
