@@ -62,7 +62,10 @@ assert tg.cuda_available()'
 
 tests() { "$PYTHON" -m pytest -p no:cacheprovider -rs ${PYTEST_ARGS:---durations=5} python/tests; }
 
-check() { "$BUILD/cmake/tests/cuda/cuda_check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so" --seconds "${CHECK_SECONDS:-30}"; }
+check() {
+  "$BUILD/cmake/tests/cuda/cuda_check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so" --seconds "${CHECK_SECONDS:-30}"
+  "$BUILD/cmake/tests/cuda/closure_check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so"
+}
 
 sanitize() {
   local tool failures=0

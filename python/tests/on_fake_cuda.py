@@ -72,6 +72,18 @@ class OnDevice:
         return moved(self.x.__dlpack__(), self.kind, self.index)
 
 
+class Shaped(OnDevice):
+    """With what the array API standard asks for."""
+
+    @property
+    def shape(self):
+        return self.x.shape
+
+    @property
+    def dtype(self):
+        return self.x.dtype
+
+
 def refused(error, says, *args, **options):
     calls = log.calls
     with pytest.raises(error, match=says):
@@ -130,6 +142,25 @@ def main(library):
         OnDevice(c, 1), OnDevice(argmax, 1), x, y, semiring="min_plus", needs=(False, True)
     )
     assert only.grad_a is None
+
+    # Paths: read, closed and made on the device, on the stream of the call; scratch memory is given back.
+    inf = np.inf
+    live = log.live
+    graph = Shaped(np.array([[inf, 1, 5], [inf, inf, 1], [2, inf, inf]]), 1)
+    for options in ({"method": "FW"}, {"method": "BF"}, {"method": "BF", "no_edge": -1}):
+        d, p = tg.shortest_path(graph, return_predecessors=True, stream=0x990, **options)
+        assert d.x.tolist() == [[0, 1, 2], [3, 0, 1], [2, 3, 0]]
+        assert p.x.tolist() == [[-9999, 0, 1], [2, -9999, 1], [2, 0, -9999]]
+        assert (d.index, log.device, log.stream) == (1, 1, 0x990)
+        del d, p
+        assert log.live == live
+    got = tg.closure(Shaped(np.array([[False, True], [False, False]]), 1), semiring="or_and")
+    assert got.x.tolist() == [[True, True], [False, True]]
+    del got
+    with pytest.raises(ValueError, match="GPU"):
+        tg.shortest_path(graph, "D")
+    with pytest.raises(TypeError, match="no shape"):
+        tg.shortest_path(x)
 
     # Managed memory is the device's, pinned memory the host's.
     assert tg.matmul(OnDevice(a, 0, MANAGED), OnDevice(b)).index == 0

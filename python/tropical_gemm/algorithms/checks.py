@@ -26,6 +26,11 @@ def choice(value: Any, argument: str, known: tuple[str, ...]) -> str:
 
 def nodes_of(x: Any, argument: str) -> int:
     """The side of a square matrix."""
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        raise TypeError(
+            f"{argument} is of type {type(x).__name__}, which tells no shape and dtype; "
+            "expected an array of NumPy, PyTorch, CuPy, JAX or another array library"
+        )
     shape = tuple(int(size) for size in x.shape)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"{argument} has shape {shape}, expected a square matrix (n, n)")

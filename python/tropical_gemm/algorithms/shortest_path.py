@@ -424,8 +424,10 @@ class _Dense:
         if self.in_place:
             to_numpy(self.kind, self.csgraph)[...] = distances
             self.kind.written(self.csgraph)
-            return self.csgraph, from_numpy(self.kind, before, self.csgraph)
-        return tuple(from_numpy(self.kind, x, self.csgraph) for x in (distances, before))
+        else:
+            distances = from_numpy(self.kind, distances, self.csgraph)
+        result = self.csgraph if self.in_place else distances
+        return result, None if before is None else from_numpy(self.kind, before, self.csgraph)
 
 
 _SMALL = 4096
@@ -435,9 +437,10 @@ _SMALL = 4096
 def _by_dijkstra(
     edges: sparse.Edges, sources: "tuple[list[int], bool] | None", wishes: _Wishes
 ) -> tuple[Any, Any]:
-    distances, before = sparse.dijkstra(edges, wishes.directed, None if sources is None else sources[0])
+    nodes = None if sources is None else sources[0]
+    distances, before = sparse.dijkstra(edges, wishes.directed, nodes, wishes.predecessors, wishes.report)
     if sources is not None and sources[1]:
-        distances, before = distances[0], before[0]
+        return distances[0], None if before is None else before[0]
     return distances, before
 
 

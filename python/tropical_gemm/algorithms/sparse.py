@@ -109,23 +109,41 @@ def exact_in_double(edges: Edges) -> bool:
     return float(np.abs(edges.weights.astype(np.float64)).max()) * edges.nodes < 2.0**53
 
 
-def dijkstra(edges: Edges, directed: bool, sources: "list[int] | None") -> tuple[Any, Any]:
+_SOURCES_AT_A_TIME = 64
+"""Between two runs of SciPy's Python looks for Ctrl-C, and progress is told."""
+
+
+def dijkstra(
+    edges: Edges, directed: bool, sources: "list[int] | None", tracks: bool, report: Any
+) -> tuple[Any, Any]:
     """Distances and predecessors by SciPy, in the dtype of the weights. The weights are not negative."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra as run
 
+    dtype = edges.weights.dtype
     graph = csr_array(
         (edges.weights.astype(np.float64), (edges.rows, edges.columns)), shape=(edges.nodes, edges.nodes)
     )
-    distances, before = run(graph, directed=directed, indices=sources, return_predecessors=True)
-    dtype = edges.weights.dtype
+    nodes = np.arange(edges.nodes) if sources is None else np.asarray(sources, np.intp)
+    distances = np.empty((len(nodes), edges.nodes), dtype)
+    before = np.empty(distances.shape, np.int32) if tracks else None
+    for first in range(0, len(nodes), _SOURCES_AT_A_TIME):
+        some = slice(first, first + _SOURCES_AT_A_TIME)
+        found = run(graph, directed=directed, indices=nodes[some], return_predecessors=tracks)
+        if before is not None:
+            found, before[some] = found
+        distances[some] = _narrowed(found, dtype)
+        if report is not None:
+            report(min(first + _SOURCES_AT_A_TIME, len(nodes)), len(nodes))
+    return distances, before
+
+
+def _narrowed(distances: Any, dtype: Any) -> Any:
+    none = np.isinf(distances)
+    if (distances[~none] > ranges.largest(dtype.name)).any():
+        raise OverflowError(f"a path is longer than {dtype} can hold; scale the weights or use a wider dtype")
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            result = distances.astype(dtype, copy=False)
-    else:
-        none = np.isinf(distances)
-        if (distances[~none] > ranges.largest(dtype.name)).any():
-            raise OverflowError(f"a path is longer than {dtype} can hold; scale the weights or use int64")
-        result = np.where(none, 0, distances).astype(dtype)
-        result[none] = np.iinfo(dtype).max
-    return result, before.astype(np.int32, copy=False)
+        return distances
+    result = np.where(none, 0, distances).astype(dtype)
+    result[none] = np.iinfo(dtype).max
+    return result
