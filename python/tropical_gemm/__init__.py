@@ -15,6 +15,7 @@ _install.check()
 
 from typing import Any as _Any  # noqa: E402
 
+from ._count import CountResult, count_matmul  # noqa: E402
 from ._info import __version__, cuda_available, info, semirings  # noqa: E402
 from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
 from .algorithms.align import AlignResult, forced_align  # noqa: E402
@@ -29,12 +30,14 @@ from .algorithms.viterbi import ViterbiResult, viterbi  # noqa: E402
 __all__ = [
     "AlignResult",
     "ContractExpression",
+    "CountResult",
     "EinsumResult",
     "MatmulGradients",
     "MatmulResult",
     "ViterbiResult",
     "__version__",
     "contract_expression",
+    "count_matmul",
     "cuda_available",
     "einsum",
     "forced_align",
