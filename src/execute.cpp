@@ -81,4 +81,14 @@ void execute(const AlignParams& params, const DLTensor& log_probs, const CudaOpt
   on_device(params, log_probs.device.device_id, options, gpu.align_workspace, gpu.align);
 }
 
+void execute(const GraphParams& params, const DLTensor& a, const CudaOptions& options) {
+  if (!on_cuda(a)) return cpu::graph_step(params);
+  const cuda::Queue queue{a.device.device_id, options.stream};
+  cuda::call(cuda::backend().graph_step, &params, &queue);
+}
+
+size_t scratch_bytes(const MatmulParams& params, const DLTensor& a) {
+  return on_cuda(a) ? cuda::call(cuda::backend().matmul_workspace, &params, a.device.device_id) : 0;
+}
+
 }  // namespace tropical

@@ -122,4 +122,47 @@ struct AlignParams {
   CancelFlag cancel;
 };
 
+// What one pass over a graph's matrix found. Positions are row * n + column, the lowest; kNowhere where there is none.
+struct GraphReport {
+  static constexpr int64_t kNowhere = INT64_MAX;
+  int64_t nan_at = kNowhere;
+  int64_t infinite_at = kNowhere;  // the infinity at the other end of the order than the semiring's zero
+  int64_t negative_at = kNowhere;
+  int64_t zeros = 0, absent = 0;  // off the diagonal
+  int64_t diverged = kNowhere;    // the lowest node whose closed walks have no best one
+  int64_t differs = 0;
+  double magnitude = 0;  // the largest finite one of an edge
+};
+
+// Matrices of a graph, and of predecessors: each step is one kernel of a closure besides the products.
+enum class GraphStep : int {
+  load,      // to <- the edges of `from`, pred <- where they begin; reports what it saw; either may be absent
+  copy,      // to <- from
+  panel,     // closes `to`, rows first, first + 1, ... of a matrix, over these nodes; `from` (m, m) is scratch memory
+  diagonal,  // what is better than `one` on the diagonal of `to`: reported beyond the tolerance, else made `one`
+  resolve,   // pred[i, j] = limit + k becomes pred_from[k, j]
+  start,     // to <- `one` at node `first`, or at all where that is -1, zero elsewhere; pred <- kNoPredecessor
+  differs,   // whether to and from do
+};
+
+struct GraphParams {
+  GraphStep step{};
+  Semiring semiring{};
+  DType dtype{};
+  int64_t m = 0, n = 0;
+  Operand to, from, pred, pred_from;  // predecessors are int32
+  GraphReport* report = nullptr;      // in memory of the device that the matrices are on
+  double tolerance = 0;               // on floats: how much better than `one` a closed walk may be by rounding
+  int64_t first = 0;                  // the node of row 0
+  int32_t limit = 0;
+  // load: an element equal to this, in the bits of the dtype, is no edge; so is the semiring's zero.
+  bool has_no_edge = false, undirected = false, unweighted = false, reflexive = false;
+  uint64_t no_edge = 0;
+  int threads = 0;
+  CancelFlag cancel;
+};
+
+// What SciPy puts where a node has no predecessor.
+inline constexpr int32_t kNoPredecessor = -9999;
+
 }  // namespace tropical

@@ -252,4 +252,102 @@ BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, cons
   return p;
 }
 
+namespace {
+
+// A matrix of a graph's; `written` ones have an element of their own for each entry.
+Operand graph_matrix(const DLTensor& x, const char* name, const std::vector<int64_t>& shape, const DLTensor& like,
+                     bool written) {
+  check_shape(x, name, shape);
+  check_tensor(x, name, like);
+  if (written) check_written(x, name);
+  return operand(x, {}, true, true);
+}
+
+// What the first matrix of a call settles: dtype and nodes.
+GraphParams graph_params(Semiring semiring, const DLTensor& x, const char* name) {
+  GraphParams p;
+  p.semiring = semiring;
+  p.dtype = dtype_of(x.dtype, name);
+  check_semiring(semiring, p.dtype);
+  if (x.ndim != 2 || x.shape[0] != x.shape[1])
+    bad_value(std::string(name) + " has shape " + shape_text(x) + ", expected a square matrix");
+  p.m = p.n = x.shape[0];
+  // Nodes and twice as many indices fit in an int32.
+  if (p.n > kMaxIndex / 2)
+    bad_value(std::string(name) + " has " + std::to_string(p.n) + " rows, at most " + std::to_string(kMaxIndex / 2) +
+              " are supported");
+  return p;
+}
+
+Operand predecessors(const DLTensor* pred, const std::vector<int64_t>& shape, const DLTensor& like) {
+  if (!pred) return {};
+  check_dtype(*pred, "pred", DType::i32, "");
+  return graph_matrix(*pred, "pred", shape, like, true);
+}
+
+}  // namespace
+
+GraphParams validate_graph(Semiring semiring, const DLTensor& source, const DLTensor* to, const DLTensor* pred) {
+  GraphParams p = graph_params(semiring, source, "source");
+  const std::vector<int64_t> shape{p.n, p.n};
+  p.from = graph_matrix(source, "source", shape, source, false);
+  if (to) {
+    check_dtype(*to, "to", p.dtype, " like source");
+    p.to = graph_matrix(*to, "to", shape, source, true);
+    const bool same = p.to.data == p.from.data && p.to.row == p.from.row && p.to.col == p.from.col;
+    if (!same) check_disjoint(*to, "to", source, "source");
+  }
+  p.pred = predecessors(pred, shape, source);
+  if (pred) check_disjoint(*pred, "pred", source, "source");
+  if (pred && to) check_disjoint(*pred, "pred", *to, "to");
+  return p;
+}
+
+GraphParams validate_closure(Semiring semiring, const DLTensor& d, const DLTensor* pred) {
+  GraphParams p = graph_params(semiring, d, "d");
+  const std::vector<int64_t> shape{p.n, p.n};
+  p.to = graph_matrix(d, "d", shape, d, true);
+  if (p.n > 1 && p.to.col != 1)
+    bad_value("d has stride " + std::to_string(p.to.col) + " along its rows, expected contiguous rows");
+  p.pred = predecessors(pred, shape, d);
+  if (pred) check_disjoint(*pred, "pred", d, "d");
+  return p;
+}
+
+GraphParams validate_paths(Semiring semiring, const std::vector<int64_t>& sources, const DLTensor& d,
+                           const DLTensor* pred) {
+  GraphParams p;
+  p.semiring = semiring;
+  p.dtype = dtype_of(d.dtype, "d");
+  check_semiring(semiring, p.dtype);
+  if (d.ndim != 2 || d.shape[0] != static_cast<int64_t>(sources.size()))
+    bad_value("d has shape " + shape_text(d) + ", expected (" + std::to_string(sources.size()) +
+              ", any): a row for each source");
+  p.m = d.shape[0], p.n = d.shape[1];
+  for (const int64_t source : sources)
+    if (source < -1 || source >= p.n)
+      bad_value("sources holds " + std::to_string(source) + ", expected nodes from 0 to " + std::to_string(p.n - 1));
+  p.to = graph_matrix(d, "d", {p.m, p.n}, d, true);
+  p.pred = predecessors(pred, {p.m, p.n}, d);
+  if (pred) check_disjoint(*pred, "pred", d, "d");
+  return p;
+}
+
+GraphParams validate_relax(Semiring semiring, const DLTensor& w, const DLTensor& d, const DLTensor* pred) {
+  GraphParams p = graph_params(semiring, w, "w");
+  p.from = graph_matrix(w, "w", {p.n, p.n}, w, false);
+  check_dtype(d, "d", p.dtype, " like w");
+  if (d.ndim != 2 || d.shape[1] != p.n)
+    bad_value("d has shape " + shape_text(d) + ", expected (any, " + std::to_string(p.n) + ")");
+  p.m = d.shape[0];
+  p.to = graph_matrix(d, "d", {p.m, p.n}, w, true);
+  check_disjoint(d, "d", w, "w");
+  p.pred = predecessors(pred, {p.m, p.n}, w);
+  if (pred) {
+    check_disjoint(*pred, "pred", w, "w");
+    check_disjoint(*pred, "pred", d, "d");
+  }
+  return p;
+}
+
 }  // namespace tropical

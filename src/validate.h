@@ -18,4 +18,11 @@ CountParams validate_count(Semiring semiring, const DLTensor& a, const DLTensor*
 BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
                                  const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads);
 
+// The matrices of load_graph, closure and relax: from, to, pred, m and n.
+GraphParams validate_graph(Semiring semiring, const DLTensor& source, const DLTensor* to, const DLTensor* pred);
+GraphParams validate_closure(Semiring semiring, const DLTensor& d, const DLTensor* pred);
+GraphParams validate_paths(Semiring semiring, const std::vector<int64_t>& sources, const DLTensor& d,
+                           const DLTensor* pred);
+GraphParams validate_relax(Semiring semiring, const DLTensor& w, const DLTensor& d, const DLTensor* pred);
+
 }  // namespace tropical

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
 
 #include "cuda/loader.h"
 #include "fake_cuda.h"
@@ -130,6 +131,52 @@ TEST(Execute, NothingIsRunOnBadInput) {
   EXPECT_THROW(matmul(Semiring::max_plus, on_device(x.va.dlpack()), on_device(x.va.dlpack()), on_device(x.vc.dlpack())),
                Error);
   EXPECT_EQ(log().calls, calls);
+}
+
+// Everything of a closure runs where the matrix is, with one block of the caller's memory; without an allocator it
+// comes from the library and is given back, after failures too.
+TEST(Execute, ClosuresRunOnTheDevice) {
+  constexpr int64_t kNodes = 100;
+  std::vector<int32_t> d(kNodes * kNodes, highest<int32_t>()), p(kNodes * kNodes);
+  for (int64_t i = 0; i < kNodes; ++i) d[static_cast<size_t>(i * kNodes + (i + 1) % kNodes)] = 2;
+  const MatrixView<int32_t> vd(d.data(), {kNodes, kNodes}), vp(p.data(), {kNodes, kNodes});
+  const DLTensor x = on_device(vd.dlpack()), pred = on_device(vp.dlpack());
+  const GraphFacts facts = load_graph(Semiring::min_plus, x, &x, &pred, {.cuda = {.stream = stream(0x40)}});
+  EXPECT_EQ(facts.absent, kNodes * (kNodes - 2));
+  EXPECT_EQ(log().stream, stream(0x40));
+  struct Pool {
+    std::unique_ptr<char, void (*)(void*)> memory{nullptr, std::free};
+    size_t bytes = 0;
+    int calls = 0;
+  } pool;
+  ClosureOptions options;
+  options.cuda = {stream(0x50),
+                  [](void* context, size_t bytes) -> void* {
+                    auto* own = static_cast<Pool*>(context);
+                    own->bytes = bytes, ++own->calls;
+                    own->memory.reset(static_cast<char*>(std::aligned_alloc(256, (bytes + 255) / 256 * 256)));
+                    return own->memory.get();
+                  },
+                  &pool};
+  ASSERT_EQ(closure(Semiring::min_plus, x, &pred, options), std::nullopt);
+  EXPECT_EQ(d[static_cast<size_t>(kNodes - 1)], 2 * (kNodes - 1));
+  EXPECT_EQ(p[static_cast<size_t>(kNodes - 1)], kNodes - 2);
+  EXPECT_EQ(log().stream, stream(0x50));
+  EXPECT_EQ(pool.calls, 1);
+  EXPECT_EQ(pool.bytes, closure_scratch(Semiring::min_plus, x, true));
+  EXPECT_EQ(log().live, 0);
+  // Rows of paths, from the library's own memory.
+  int64_t shape[] = {1, kNodes};
+  DLTensor row = pred, weights = x;
+  row.shape = shape;
+  for (int64_t i = 0; i < kNodes; ++i) d[static_cast<size_t>(i * kNodes)] = -1;  // every node is one step before node 0
+  start_paths(Semiring::min_plus, {5}, row, nullptr);
+  EXPECT_FALSE(relax(Semiring::min_plus, weights, row, nullptr, kNodes));
+  EXPECT_EQ(log().live, 0);
+  options.cuda.allocate = [](void*, size_t) -> void* { return nullptr; };
+  EXPECT_THROW(closure(Semiring::min_plus, x, nullptr, options), Error);
+  EXPECT_TRUE(closure(Semiring::min_plus, x).has_value());
+  EXPECT_EQ(log().live, 0);
 }
 
 TEST(Execute, TheCInterfaceHasStreams) {

@@ -1,7 +1,7 @@
-// Register-only loops: what the arithmetic alone allows, in multiply-accumulates (one ⊗, one ⊕) per clock and
-// multiprocessor.
+// Register-only loops: what the arithmetic alone allows.
 #pragma once
 #include "cuda/core_ops.cuh"
+#include "harness.cuh"
 
 namespace tropical::cuda {
 
@@ -28,6 +28,25 @@ __global__ void __launch_bounds__(kRateThreads)
 #pragma unroll
   for (int i = 1; i < kRateResults; ++i) all = Core::merged(all, best[i]);
   data[blockIdx.x * kRateThreads + threadIdx.x] = all;
+}
+
+// `words`: steps of k in one element of the core.
+template <class Core, Mode kMode = Mode::value>
+double rate(const char* name, typename Core::T a0, typename Core::T a1, int words) {
+  using T = typename Core::T;
+  const int blocks = context.multiprocessors * 4, rounds = 1 << 12;
+  const size_t bytes = sizeof(T) * static_cast<size_t>(blocks * kRateThreads + 64);
+  const Memory memory(bytes);
+  check(cudaMemset(memory.data, 1, bytes), "memset");
+  const double s = seconds_of(
+      [&] {
+        register_rate<Core, kMode>
+            <<<blocks, kRateThreads, 0, context.stream>>>(static_cast<T*>(memory.data), a0, a1, rounds);
+      },
+      false, 5);
+  const double r = rate_of(2.0 * kRateResults * rounds * kRateThreads * blocks * words, s);
+  std::printf("| register rate | %-28s | %6.1f MAC/clk/SM |\n", name, r);
+  return r;
 }
 
 }  // namespace tropical::cuda

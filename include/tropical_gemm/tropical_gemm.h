@@ -1,5 +1,6 @@
 // Everything a C++ user needs: #include <tropical_gemm/tropical_gemm.h>, link TropicalGemm::tropical_gemm.
 #pragma once
+#include "tropical_gemm/closure.h"
 #include "tropical_gemm/cuda.h"
 #include "tropical_gemm/dlpack.h"
 #include "tropical_gemm/dtype.h"

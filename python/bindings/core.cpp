@@ -5,12 +5,14 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "arguments.h"
 #include "array.h"
+#include "closure.h"
 #include "device_array.h"
 #include "interrupt.h"
 #include "tropical_gemm/matmul.h"
@@ -210,6 +212,7 @@ NB_MODULE(_core, m) {
                 "semiring: object, threads: object, stream: int | None, /) -> tuple[typing.Any, typing.Any]"));
   m.def("semiring_constants", &constants_of,
         nb::sig("def semiring_constants(semiring: object, dtype: str, /) -> tuple[typing.Any, typing.Any]"));
+  bind_closure(m);
   m.def("cuda_info", &cuda_facts, nb::sig("def cuda_info() -> dict[str, typing.Any]"));
   m.def("info", &facts, nb::sig("def info() -> dict[str, typing.Any]"));
   m.def("set_isa", &set_isa, nb::sig("def set_isa(isa: str, /) -> None"));

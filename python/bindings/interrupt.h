@@ -34,9 +34,30 @@ inline bool on_main_thread() {
   return threading.attr("current_thread")().is(threading.attr("main_thread")());
 }
 
-// call(options) without the GIL. A long one, of more work than `watched`, runs on a thread of its own, while this one
-// looks for signals: where a handler raises, as Ctrl-C's does, the call is cancelled and the exception goes on. `call`
-// must not touch Python.
+// call() on a thread of its own, while this one looks for signals and runs look() now and then. Where a handler raises,
+// as Ctrl-C's does, or look() does, `cancel` is raised and the exception goes on. `call` must not touch Python.
+template <class Call, class Look>
+auto run_watched(std::atomic<bool>& cancel, const Call& call, const Look& look) {
+  auto result = std::async(std::launch::async, call);
+  const auto done_within = [&](std::chrono::milliseconds time) {
+    const nanobind::gil_scoped_release release;
+    return result.wait_for(time) == std::future_status::ready;
+  };
+  while (!done_within(kBetweenLooks)) {
+    try {
+      if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+      look();
+    } catch (...) {
+      cancel = true;
+      while (!done_within(kBetweenLooks)) {
+      }
+      throw;
+    }
+  }
+  return result.get();
+}
+
+// call(options) without the GIL; one of more work than `watched` is watched.
 template <class Options, class Call>
 void run_interruptible(double work, double watched, Options options, const Call& call) {
   if (work < watched || !on_main_thread()) {
@@ -46,20 +67,8 @@ void run_interruptible(double work, double watched, Options options, const Call&
   std::atomic<bool> cancel{false};
   options.cancel = &cancel;
   if (options.threads == 0) options.threads = build_info().max_threads;  // this thread's setting, not the new one's
-  std::future<void> product = std::async(std::launch::async, [&] { call(options); });
-  const auto done_within = [&](std::chrono::milliseconds time) {
-    const nanobind::gil_scoped_release release;
-    return product.wait_for(time) == std::future_status::ready;
-  };
-  while (!done_within(kBetweenLooks)) {
-    if (PyErr_CheckSignals() == 0) continue;
-    nanobind::python_error raised;
-    cancel = true;
-    while (!done_within(kBetweenLooks)) {
-    }
-    throw raised;
-  }
-  product.get();
+  run_watched(
+      cancel, [&] { call(options); }, [] {});
 }
 
 }  // namespace tropical::python

@@ -293,7 +293,7 @@ def test_dtypes_of_the_oracle():
 def test_counts(network):
     _, inputs, output, operands, limit = network
     for semiring, best in (("count_max_plus", np.max), ("count_min_plus", np.min)):
-        values = [np.floor(x / 2) for x in (y.astype(float) for y in operands)]
+        values = [np.asarray(np.floor(y.astype(float) / 2)) for y in operands]
         try:
             got = tg.einsum(",".join(inputs) + "->" + output, *values, semiring=semiring, memory_limit=limit)
         except ValueError:

@@ -1,5 +1,8 @@
 """Torch tensors in host memory come back as torch tensors."""
 
+import importlib
+import inspect
+
 import cases
 import numpy as np
 import oracle
@@ -38,6 +41,13 @@ def test_products(semiring, dtype):
     oracle.assert_same(to_numpy(tg.matmul(x, y, semiring=semiring)), values)
     transposed = tg.matmul(y.T, x.mT, semiring=semiring)
     oracle.assert_same(to_numpy(transposed), np.swapaxes(values, -1, -2).copy())
+
+
+def test_the_same_signatures():
+    front = importlib.import_module("tropical_gemm.torch")
+    for name in ("matmul", "matmul_backward"):
+        ours, theirs = (inspect.signature(getattr(m, name)).parameters.values() for m in (tg, front))
+        assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
 
 
 def test_views():

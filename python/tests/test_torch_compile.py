@@ -53,12 +53,27 @@ def test_inductor(device, semiring):
 
 
 def test_dynamic_shapes(device):
+    tg.matmul(
+        normal(2, 2, device=device), normal(2, 2, device=device)
+    )  # imports what the compiler would see change
     counter = CompileCounterWithBackend("aot_eager")
     fast = compiled(lambda a, b: tg.matmul(a, b, semiring="max_mul"), counter, dynamic=True)
     for m, k, n in ((4, 5, 3), (7, 9, 2), (6, 3, 8)):
         a, b = normal(2, m, k, device=device, grad=True), normal(k, n, device=device, grad=True)
         same(gradients(fast, a, b), gradients(formula("max_mul"), a, b))
     assert counter.frame_count == 1
+
+
+def test_sizes_that_data_decides(device):
+    a, b = normal(6, 5, device=device, grad=True), normal(5, 3, device=device, grad=True)
+    keep = torch.tensor([True, False, True, True, False, True], device=device)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        rows = compiled(lambda a, b, keep: tgt.matmul(a[keep], b))
+        same(rows(a, b, keep), tgt.matmul(a[keep], b))
+        depth = compiled(lambda a, keep, too: tgt.matmul(a.mT[:, keep], a[too]))
+        same(depth(a, keep, keep.clone()), tgt.matmul(a.mT[:, keep], a[keep]))
+        with pytest.raises(RuntimeError):
+            depth(a, keep, ~keep)
 
 
 def test_what_else_a_call_can_say(device):

@@ -18,6 +18,14 @@ from typing import Any as _Any  # noqa: E402
 from ._count import CountResult, count_matmul  # noqa: E402
 from ._info import __version__, cuda_available, info, semirings  # noqa: E402
 from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
+from .algorithms import (  # noqa: E402
+    DivergenceError,
+    NegativeCycleError,
+    closure,
+    reconstruct_path,
+    shortest_path,
+    shortest_paths,
+)
 from .algorithms.align import AlignResult, forced_align  # noqa: E402
 from .algorithms.einsum import (  # noqa: E402
     ContractExpression,
@@ -31,11 +39,14 @@ __all__ = [
     "AlignResult",
     "ContractExpression",
     "CountResult",
+    "DivergenceError",
     "EinsumResult",
     "MatmulGradients",
     "MatmulResult",
+    "NegativeCycleError",
     "ViterbiResult",
     "__version__",
+    "closure",
     "contract_expression",
     "count_matmul",
     "cuda_available",
@@ -44,7 +55,10 @@ __all__ = [
     "info",
     "matmul",
     "matmul_backward",
+    "reconstruct_path",
     "semirings",
+    "shortest_path",
+    "shortest_paths",
     "viterbi",
 ]
 

@@ -239,6 +239,7 @@ def matmul_backward(
     MatmulGradients
         ``(grad_a, grad_b)`` in the shapes of ``a`` and ``b`` (summed over broadcast axes), None where not
         needed. Sums run in a fixed order, in float32 for float16 and bfloat16. A NaN gradient propagates.
+        On torch tensors they are differentiable themselves, in ``grad_c``, ``a`` and ``b``.
 
     Raises
     ------

@@ -13,6 +13,7 @@ void matmul_backward(const BackwardParams& params);
 void count_matmul(const CountParams& params);
 void viterbi(const ViterbiParams& params);
 void align(const AlignParams& params);
+void graph_step(const GraphParams& params);
 
 std::string isa();
 std::vector<std::string> isas();

@@ -1,4 +1,6 @@
 // Which instruction set runs, and the kernels it has.
+#include "cpu/isa.h"
+
 #include <hwy/highway.h>
 
 #include <cstdlib>
@@ -70,7 +72,9 @@ void choose(std::string_view name) {
 }
 
 // The environment's choice, before the first use of any kind.
-void start_once() {
+}  // namespace
+
+void start_isa() {
   static std::once_flag once;
   std::call_once(once, [] {
     machine();
@@ -79,10 +83,8 @@ void start_once() {
   });
 }
 
-}  // namespace
-
 const Kernels* find_kernels(Semiring semiring, DType dtype, Path path, bool argmax) {
-  start_once();
+  start_isa();
   switch (dtype) {
     case DType::f32:
       return find_kernels_f32(semiring, path, argmax);
@@ -112,14 +114,14 @@ std::vector<std::string> isas() {
 }
 
 std::string isa() {
-  start_once();
+  start_isa();
   for (const Isa& isa : kIsas)
     if (hwy::SupportedTargets() & HWY_TARGETS & isa.target) return isa.name;
   return "unknown";
 }
 
 void set_isa(std::string_view name) {
-  start_once();
+  start_isa();
   choose(name);
 }
 

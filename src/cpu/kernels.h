@@ -79,6 +79,9 @@ struct RecoverCall {
   const void* best;
   const void* chunks;
   void* ids;
+  // Rows of C, of compute type and contiguous, where only what is better than them will be stored; else null.
+  const void* c = nullptr;
+  int64_t c_row = 0;
 };
 
 // Writes a tile buffer to C, and the indices with it.

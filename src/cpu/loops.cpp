@@ -162,8 +162,11 @@ class RectangleLoops {
     s.c_col = p_.c_col;
     s.combine = combine;
     if (!argmax_) return q_.store(s);
-    if (chunked_)
-      q_.recover({t.a, t.a_row, bt_panel(run, slot), k_ld(), run.width->lanes, rows, cols, ks_, tile_, chunks_, ids_});
+    if (chunked_) {
+      RecoverCall r{t.a, t.a_row, bt_panel(run, slot), k_ld(), run.width->lanes, rows, cols, ks_, tile_, chunks_, ids_};
+      if (combine && q_.native && p_.c_col == 1) r.c = c, r.c_row = p_.c_row;
+      q_.recover(r);
+    }
     s.argmax = p_.argmax + i * p_.argmax_row + j * p_.argmax_col;
     s.argmax_row = p_.argmax_row;
     s.argmax_col = p_.argmax_col;

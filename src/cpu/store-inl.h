@@ -235,6 +235,15 @@ void Recover(const RecoverCall& r) {
       const T* HWY_RESTRICT best = static_cast<const T*>(r.best) + (i * vectors + v) * static_cast<int64_t>(kOutputs);
       Id* HWY_RESTRICT ids = static_cast<Id*>(r.ids) + (i * vectors + v) * static_cast<int64_t>(kOutputs);
       const T* HWY_RESTRICT bt = static_cast<const T*>(r.bt) + v * static_cast<int64_t>(kOutputs) * r.bt_row;
+      if (r.c && (v + 1) * static_cast<int64_t>(kOutputs) <= r.cols) {
+        // In a closure most products improve little.
+        const hn::ScalableTag<T> dc;
+        const auto x = hn::LoadU(dc, best);
+        const auto y = hn::LoadU(dc, static_cast<const T*>(r.c) + i * r.c_row + v * static_cast<int64_t>(kOutputs));
+        auto selected = Ops<typename L::S, T, false>::Better(dc, x, y);
+        if constexpr (std::is_floating_point_v<T>) selected = hn::Or(selected, hn::IsNaN(x));
+        if (hn::AllFalse(dc, selected)) continue;
+      }
       TG_UNROLL
       for (size_t lane = 0; lane < kOutputs; ++lane) {
         const int64_t first = std::min(chunks[lane] * kSteps, r.k - kSteps);

@@ -15,6 +15,10 @@ struct Batch {
 
   // Element offsets of member `index` in each operand.
   TROPICAL_HD void offsets(int64_t index, int64_t (&offset)[kOperands]) const {
+    if (ndim <= 1) {  // without a loop, as short kernels begin with this
+      for (int o = 0; o < kOperands; ++o) offset[o] = index * stride[0][o];
+      return;
+    }
     for (int o = 0; o < kOperands; ++o) offset[o] = 0;
     for (int d = ndim - 1; d >= 0; --d) {
       int64_t i = index;

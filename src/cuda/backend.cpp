@@ -131,6 +131,14 @@ void enqueue(const Params* params, const Queue* queue, void* memory, Status* sta
   });
 }
 
+void graph_step(const GraphParams* params, const Queue* queue, Status* status) {
+  guarded(status, [&] {
+    const DeviceGuard guard(queue->device);
+    const Target target{queue->device, static_cast<cudaStream_t>(queue->stream), &usable(queue->device), false};
+    visit_dtype(params->dtype, [&]<class T>() { closure_step<T>(*params, target); });
+  });
+}
+
 void* allocate(size_t bytes, const Queue* queue, Status* status) {
   return guarded(status, [&] {
     const DeviceGuard guard(queue->device);
@@ -234,7 +242,8 @@ constexpr Backend kBackend = {kAbi,
                               unmark,
                               retire_memory,
                               copy,
-                              when_done};
+                              when_done,
+                              graph_step};
 
 }  // namespace
 }  // namespace tropical::cuda

@@ -70,155 +70,169 @@ __device__ inline W share(W g, W own, W opposite) {
   }
 }
 
-// Adds 32 values at a time to their bins (-1: none), which are below 2^bits. Lanes that meet in one bin are added up
-// first, in a tree that depends on nothing but the bins; kCount such sets go side by side, then into the bins one after
-// the other.
-template <int kCount, class W>
-__device__ __forceinline__ void add_to_bins(W* sums, const int (&bin)[kCount], W (&value)[kCount], int lane, int bits) {
-  unsigned later[kCount];  // lanes of the same bin: all, then those still to be taken in
-  int rank[kCount];
-  bool first[kCount];
-#pragma unroll
-  for (int u = 0; u < kCount; ++u) later[u] = __ballot_sync(~0u, bin[u] >= 0);
-  // Ballots by bit: much faster than __match_any_sync.
-  for (int bit = 0; bit < bits; ++bit)
-#pragma unroll
-    for (int u = 0; u < kCount; ++u) {
-      const bool one = bin[u] >> bit & 1;
-      const unsigned ones = __ballot_sync(~0u, one);
-      later[u] &= one ? ones : ~ones;
-    }
-#pragma unroll
-  for (int u = 0; u < kCount; ++u) {
-    if (bin[u] < 0) later[u] = 0;
-    rank[u] = __popc(later[u] & ((1u << lane) - 1));
-    first[u] = rank[u] == 0 && bin[u] >= 0;
-    later[u] &= ~0u << lane << 1;
-  }
-  for (;;) {
-    unsigned any = 0;
-#pragma unroll
-    for (int u = 0; u < kCount; ++u) any |= later[u];
-    if (!__any_sync(~0u, any != 0)) break;
-#pragma unroll
-    for (int u = 0; u < kCount; ++u) {
-      const int next = __ffs(static_cast<int>(later[u]));
-      const W x = __shfl_sync(~0u, value[u], next ? next - 1 : lane);
-      if (next) value[u] += x;
-      // Every second lane of a bin has been taken in by the one before it.
-      later[u] &= __ballot_sync(~0u, (rank[u] & 1) == 0);
-      rank[u] >>= 1;
-    }
-  }
-#pragma unroll
-  for (int u = 0; u < kCount; ++u) {
-    if (first[u]) sums[bin[u]] += value[u];
-    __syncwarp();
-  }
+// Shared memory of a block: for each of its warps the sums, and a part of the outputs on its way to them.
+inline constexpr int kGradientTile = 256, kGradientPitch = kGradientTile + 4, kPeerSlots = 512;
+TROPICAL_HD constexpr int64_t gradient_bytes(int warps, int64_t bins_stride, int item) {
+  return warps * (bins_stride * item + kGradientPitch * (item + int64_t{sizeof(int)}) + kPeerSlots * int64_t{4});
 }
 
+// The sums of one warp. Each call of add() takes a value and a bin (-1: none) from every lane, and those that meet in a
+// bin take turns in the order of the lanes. A bin that many lanes met in is summed in their registers from then on.
+template <class W>
+class WarpSums {
+ public:
+  // `peers` tells each lane who may share its bin (bins that differ by a multiple of kPeerSlots pass for the same); it
+  // is zero before and after.
+  __device__ WarpSums(W* sums, unsigned* peers, int lane) : sums_(sums), peers_(peers), lane_(lane) {}
+
+  __device__ __forceinline__ void add(int bin, W value) {
+    if (bin == hot_) hot_sum_ += value, bin = -1;
+    unsigned* const slot = peers_ + (bin & (kPeerSlots - 1));
+    if (bin >= 0) atomicOr(slot, 1u << lane_);
+    __syncwarp();
+    const int turn = bin >= 0 ? __popc(*slot & ((1u << lane_) - 1)) : -1;
+    __syncwarp();
+    if (bin >= 0) *slot = 0;
+    int turns = 0;
+    for (; __any_sync(~0u, turn >= turns); ++turns) {
+      if (turn == turns) sums_[bin] += value;
+      __syncwarp();
+    }
+    if (turns > most_turns_) {
+      flush();
+      const unsigned last = __ballot_sync(~0u, turn == turns - 1);
+      hot_ = __shfl_sync(~0u, bin, __ffs(static_cast<int>(last)) - 1);
+      most_turns_ = turns;
+    }
+  }
+  // To be called at the end: what registers hold joins its bin.
+  __device__ __forceinline__ void flush() {
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) hot_sum_ += __shfl_xor_sync(~0u, hot_sum_, d);
+    if (lane_ == 0 && hot_ >= 0) sums_[hot_] += hot_sum_;
+    hot_sum_ = W{0};
+    __syncwarp();
+  }
+
+ private:
+  W* const sums_;
+  unsigned* const peers_;
+  const int lane_;
+  int hot_ = -2, most_turns_ = 4;
+  W hot_sum_ = W{0};
+};
+
 template <GradientRule kRule, class In, bool kOwnIsA>
-__global__ void __launch_bounds__(256) gradient_sums(const __grid_constant__ SideArgs p) {
+__global__ void __launch_bounds__(256, 2) gradient_sums(const __grid_constant__ SideArgs p) {
   using W = wide_t<In>;
-  constexpr int kAhead = 4;  // loads in flight
+  constexpr int kEach = kGradientTile / 32;  // outputs of a tile that a thread loads
   extern __shared__ __align__(16) unsigned char shared[];
   const int warps = static_cast<int>(blockDim.x) / 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  W* all_sums = reinterpret_cast<W*>(shared);
-  W* sums = all_sums + warp * p.bins_stride;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  W* const all_sums = reinterpret_cast<W*>(shared);
+  W* const values = all_sums + warps * p.bins_stride;
+  int* const bin_of = reinterpret_cast<int*>(values + warps * kGradientPitch);
+  unsigned* const peers = reinterpret_cast<unsigned*>(bin_of + warps * kGradientPitch) + warp * kPeerSlots;
+  W* const sums = all_sums + warp * p.bins_stride;
+  for (int slot = lane; slot < kPeerSlots; slot += 32) peers[slot] = 0;
+  // Neighbouring threads load neighbours in memory.
+  const auto size = [](int64_t x) { return x < 0 ? -x : x; };
+  const bool along_lines = size(p.argmax.line) < size(p.argmax.other);
+  const int own_line = along_lines ? thread % warps : warp, own_x = along_lines ? thread / warps : lane;
+  const int staged = own_line * kGradientPitch + own_x;
   const int64_t groups = (p.lines + warps - 1) / warps, k_blocks = (p.k + p.bins - 1) / p.bins;
-  const int64_t pieces = (p.across + 31) / 32, range = pieces * p.summed.count;
+  const int64_t tiles = (p.across + kGradientTile - 1) / kGradientTile, range = tiles * p.summed.count;
 
   for (int64_t work = blockIdx.x; work < p.kept.count * groups * k_blocks * p.splits; work += gridDim.x) {
     const int64_t group = work % groups, k_block = work / groups % k_blocks;
     const int64_t split = work / groups / k_blocks % p.splits, keep = work / groups / k_blocks / p.splits;
-    const int64_t line = group * warps + warp;
+    const int64_t line = group * warps + own_line;
     const int64_t k_begin = k_block * p.bins;
     const int bins = static_cast<int>(min(p.k - k_begin, int64_t{p.bins}));
     int64_t kept[5];
     p.kept.offsets(keep, kept);
-    const int bits = 32 - __clz(bins - 1);
     for (int k = lane; k < bins; k += 32) sums[k] = W{0};
-    __syncwarp();
+    WarpSums<W> warp_sums(sums, peers, lane);
 
-    const int64_t begin = range * split / p.splits, end = line < p.lines ? range * (split + 1) / p.splits : begin;
-    int64_t member = begin / pieces, piece = begin % pieces, summed[4], arg_at = 0, grad_at = 0;
-    const auto go_to = [&] {
-      p.summed.offsets(member, summed);
-      const int64_t x = piece * 32 + lane;
-      arg_at = kept[3] + summed[3] + line * p.argmax.line + x * p.argmax.other;
-      grad_at = kept[2] + summed[2] + line * p.grad_c.line + x * p.grad_c.other;
+    const int64_t begin = range * split / p.splits, end = range * (split + 1) / p.splits;
+    int64_t member = begin / tiles, tile = begin % tiles, summed[4];
+    p.summed.offsets(member, summed);
+    int64_t k[kEach] = {};
+    W value[kEach] = {};
+    int held = 0, sets = 0;  // of this thread, and of the tile in steps of a warp
+    const auto bin = [&](int e) {
+      return e < held && k[e] >= k_begin && k[e] < k_begin + bins ? static_cast<int>(k[e] - k_begin) : -1;
     };
-    go_to();
-    for (int64_t at = begin; at < end;) {
-      // Addresses, then loads without a branch in between, so that all are in flight at once; a lane that has nothing
-      // to load reads the first element.
-      int64_t x[kAhead], arg_from[kAhead], grad_from[kAhead], k[kAhead];
-      [[maybe_unused]] int64_t summed_of[kAhead][2];
-      bool valid[kAhead];
-#pragma unroll
-      for (int u = 0; u < kAhead; ++u) {
-        summed_of[u][0] = summed[0], summed_of[u][1] = summed[1];
-        x[u] = piece * 32 + lane;
-        valid[u] = at < end && x[u] < p.across;
-        if (!valid[u]) x[u] = 0;
-        arg_from[u] = valid[u] ? arg_at : 0;
-        grad_from[u] = valid[u] ? grad_at : 0;
-        ++at;
-        arg_at += 32 * p.argmax.other;
-        grad_at += 32 * p.grad_c.other;
-        if (++piece == pieces) {
-          piece = 0;
-          ++member;
-          if (at < end) go_to();
-        }
-      }
+    // Loads without a branch in between, so that all are in flight at once; a thread that has nothing to load reads the
+    // first element.
+    const auto fetch = [&] {
+      const int64_t x = tile * kGradientTile + own_x, left = p.across - tile * kGradientTile;
+      sets = static_cast<int>(min((left + 31) / 32, int64_t{kEach}));
+      held = line < p.lines ? static_cast<int>(min((left - own_x + 31) / 32, int64_t{kEach})) : 0;
+      const int64_t arg_at = kept[3] + summed[3] + line * p.argmax.line + x * p.argmax.other;
+      const int64_t grad_at = kept[2] + summed[2] + line * p.grad_c.line + x * p.grad_c.other;
+      const auto from = [&](int64_t at, int64_t step, int e) { return e < held ? at + e * 32 * step : 0; };
       if (p.argmax_is_int64) {
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u) k[u] = static_cast<const int64_t*>(p.argmax.data)[arg_from[u]];
+        for (int e = 0; e < kEach; ++e)
+          k[e] = static_cast<const int64_t*>(p.argmax.data)[from(arg_at, p.argmax.other, e)];
       } else {
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u) k[u] = static_cast<const int32_t*>(p.argmax.data)[arg_from[u]];
+        for (int e = 0; e < kEach; ++e)
+          k[e] = static_cast<const int32_t*>(p.argmax.data)[from(arg_at, p.argmax.other, e)];
       }
-      int bin[kAhead];
-      W value[kAhead];
 #pragma unroll
-      for (int u = 0; u < kAhead; ++u) value[u] = wide_load(static_cast<const In*>(p.grad_c.data) + grad_from[u]);
-      if constexpr (kRule == GradientRule::one) {
+      for (int e = 0; e < kEach; ++e)
+        value[e] = wide_load(static_cast<const In*>(p.grad_c.data) + from(grad_at, p.grad_c.other, e));
+      if constexpr (kRule != GradientRule::one) {
+        W own[kEach], opposite[kEach];
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u)
-          bin[u] = valid[u] && k[u] >= k_begin && k[u] < k_begin + bins ? static_cast<int>(k[u] - k_begin) : -1;
-      } else {
-        W own[kAhead], opposite[kAhead];
-#pragma unroll
-        for (int u = 0; u < kAhead; ++u) {
-          const bool in = valid[u] && k[u] >= k_begin && k[u] < k_begin + bins;
-          bin[u] = in ? static_cast<int>(k[u] - k_begin) : -1;
-          const int64_t from = in ? kept[1] + summed_of[u][1] + x[u] * p.opposite.line + k[u] * p.opposite.other : 0;
-          opposite[u] = wide_load(static_cast<const In*>(p.opposite.data) + from);
-          own[u] = W{0};
+        for (int e = 0; e < kEach; ++e) {
+          const bool in = bin(e) >= 0;
+          opposite[e] =
+              wide_load(static_cast<const In*>(p.opposite.data) +
+                        (in ? kept[1] + summed[1] + (x + e * 32) * p.opposite.line + k[e] * p.opposite.other : 0));
+          own[e] = W{0};
           if constexpr (kRule != GradientRule::product)
-            own[u] = wide_load(static_cast<const In*>(p.own.data) +
-                               (in ? kept[0] + summed_of[u][0] + line * p.own.line + k[u] * p.own.other : 0));
+            own[e] = wide_load(static_cast<const In*>(p.own.data) +
+                               (in ? kept[0] + summed[0] + line * p.own.line + k[e] * p.own.other : 0));
         }
 #pragma unroll
-        for (int u = 0; u < kAhead; ++u) value[u] = share<kRule, kOwnIsA>(value[u], own[u], opposite[u]);
+        for (int e = 0; e < kEach; ++e) value[e] = share<kRule, kOwnIsA>(value[e], own[e], opposite[e]);
       }
-      add_to_bins<kAhead>(sums, bin, value, lane, bits);
+      if (++tile == tiles) {
+        tile = 0;
+        p.summed.offsets(++member, summed);
+      }
+    };
+    if (begin < end) fetch();
+    for (int64_t at = begin; at < end; ++at) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) values[staged + e * 32] = value[e], bin_of[staged + e * 32] = bin(e);
+      const int steps = sets;
+      __syncthreads();
+      if (at + 1 < end) fetch();
+      for (int s = 0; s < steps; ++s) {
+        const int from = warp * kGradientPitch + s * 32 + lane;
+        warp_sums.add(bin_of[from], values[from]);
+      }
+      __syncthreads();
     }
 
+    warp_sums.flush();
     __syncthreads();
     // The lines of the block are written together, neighbouring threads to neighbouring elements.
-    const int lines = static_cast<int>(min(p.lines - group * warps, int64_t{warps}));
-    const bool along_k = (p.grad_k < 0 ? -p.grad_k : p.grad_k) < (p.grad_line < 0 ? -p.grad_line : p.grad_line);
-    for (int e = static_cast<int>(threadIdx.x); e < bins * lines; e += static_cast<int>(blockDim.x)) {
-      const int l = along_k ? e / bins : e % lines, k = along_k ? e % bins : e / lines;
-      const W sum = all_sums[l * p.bins_stride + k];
-      const int64_t out_line = group * warps + l, out_k = k_begin + k;
-      if (p.splits > 1)
-        static_cast<W*>(p.partial)[((split * p.kept.count + keep) * p.lines + out_line) * p.k + out_k] = sum;
-      else
-        store_sum(static_cast<In*>(p.grad) + kept[4] + out_line * p.grad_line + out_k * p.grad_k, sum);
+    const bool along_k = size(p.grad_k) < size(p.grad_line);
+    const int out = along_k ? warp : thread % warps;
+    const int64_t out_line = group * warps + out;
+    if (out_line < p.lines) {
+      for (int e = along_k ? lane : thread / warps; e < bins; e += 32) {
+        const W sum = all_sums[out * p.bins_stride + e];
+        if (p.splits > 1)
+          static_cast<W*>(p.partial)[((split * p.kept.count + keep) * p.lines + out_line) * p.k + k_begin + e] = sum;
+        else
+          store_sum(static_cast<In*>(p.grad) + kept[4] + out_line * p.grad_line + (k_begin + e) * p.grad_k, sum);
+      }
     }
     __syncthreads();
   }

@@ -76,6 +76,11 @@ struct FloatCore {
     else
       c = __uint_as_float(__vimin3_u32(__float_as_uint(c), __float_as_uint(t0), __float_as_uint(t1)));
   }
+  // By value, for plus; elements of B are cleaned before, so that no candidate is -0.
+  __device__ static T cleaned(T b) { return (S::kIsMax ? b : -b) + 0.0f; }
+  __device__ static void step_cleaned(T a0, T b0, T a1, T b1, T& c) {
+    c = max_nan(max_nan(c, (S::kIsMax ? a0 : -a0) + b0), (S::kIsMax ? a1 : -a1) + b1);
+  }
   __device__ static T merged(T x, T y) { return max_nan(x, y); }
   __device__ static Q result(T x) { return S::kIsMax ? x : -x; }
 };

@@ -25,6 +25,7 @@ struct TilePlace {
 template <class Tile>
 __device__ inline TilePlace place_of(const SlimArgs& p, unsigned block) {
   constexpr unsigned kBand = 8;
+  if (p.batch.count == gridDim.x) return {block, 0, 0};  // without divisions, which a small tile has to wait for
   const auto down = static_cast<unsigned>(p.m + Tile::kM - 1) / Tile::kM;
   const auto across = static_cast<unsigned>(p.n + Tile::kN - 1) / Tile::kN;
   const unsigned member = p.batch.count == 1 ? 0 : block / (down * across), in_member = block - member * down * across;
@@ -56,10 +57,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) fast_product(co
                          q.k};
   Loop loop(shared, args);
   loop.run();
-  if (loop.group() > 0) return;
-  if constexpr (kTrack == Track::indices)
+  if constexpr (kTrack == Track::indices) {
     store_indices<Core>(p, loop, offset[2], offset[3], place.row, place.col, q.vectors);
-  else if constexpr (kTrack == Track::chunks)
+    return;
+  }
+  if (loop.group() > 0) return;
+  if constexpr (kTrack == Track::chunks)
     store_found<Core>(p, loop, q.found, place.member, place.row, place.col);
   else
     store_rows<Core>(p, loop, offset[2], place.row, place.col, q.vectors);

@@ -1,4 +1,4 @@
-// From params to launches of the fast kernels: which tile, which operands are copied, what follows.
+// From params to launches of the fast kernels: which operands are copied, what follows.
 #pragma once
 #include "fast.cuh"
 #include "generic.cuh"
@@ -6,25 +6,21 @@
 #include "launch.cuh"
 #include "side.h"
 #include "small.cuh"
+#include "tile_choice.cuh"
 
 namespace tropical::cuda {
 
 template <class S, class In, bool kArgmax>
 class FastProduct {
-  using Core = typename CoreFor<S, In>::type;
-  static constexpr bool kExists = [] {
-    if constexpr (std::is_void_v<Core> || (kFewInstances && !std::is_same_v<S, MaxPlus>))
-      return false;
-    else
-      return !kArgmax || (is_plus_v<S> && std::is_same_v<In, float>);
-  }();
-  static constexpr bool kPlusFloat = is_plus_v<S> && std::is_same_v<In, float>;
+  using Tiles = FastTiles<S, In, kArgmax>;
+  using Core = typename Tiles::Core;
+  static constexpr bool kPlusFloat = Tiles::kPlusFloat;
 
  public:
   // Returns whether it took the product. With `facts` set the generic kernel has to follow, for data that the fast one
   // leaves alone.
   static bool run(const ProductArgs& args, Call& call, const int*& facts) {
-    if constexpr (kExists) {
+    if constexpr (Tiles::kExists) {
       if constexpr (kPlusFloat) {
         if (split(args, call)) return true;
       }
@@ -100,31 +96,34 @@ class FastProduct {
       constexpr int kVector = 16 / sizeof(T);
       const Side a = side_a(), b = side_b();
       constexpr bool kDirect = std::is_same_v<In, float>;
-      const bool a_lines = kDirect && narrow_pitch(a.k) && a.lines_contiguous(p.batch, kVector, sizeof(In));
-      const bool b_lines = kDirect && narrow_pitch(b.k) && b.lines_contiguous(p.batch, kVector, sizeof(In));
-      bool a_k = kDirect && narrow_pitch(a.line) && !a_lines && a.k_contiguous(p.batch, kVector, sizeof(In));
-      bool b_k = kDirect && narrow_pitch(b.line) && !b_lines && b.k_contiguous(p.batch, kVector, sizeof(In));
-      const TileName tile = choose(a_lines || a_k, b_lines || b_k, a_lines, b_lines);
+      const auto lie = [&](const Side& side) {
+        const bool lines = kDirect && narrow_pitch(side.k) && side.lines_contiguous(p.batch, kVector, sizeof(In));
+        return Lie{lines,
+                   kDirect && narrow_pitch(side.line) && !lines && side.k_contiguous(p.batch, kVector, sizeof(In))};
+      };
+      Lie lie_a = lie(a), lie_b = lie(b);
+      const TileName tile = Tiles::choose(p, lie_a, lie_b, *call.target.facts);
       if (tile == TileName::none) return false;
-      // The two largest take only contiguous lines.
-      if (tile == TileName::huge || tile == TileName::large || !kPlusFloat || kFewInstances) a_k = b_k = false;
+      if (!Tiles::takes_k(tile)) lie_a.k = lie_b.k = false;
       int* flags = nullptr;
       if constexpr (Core::kFlagged) {
         flags = call.scratch.template take<int>(2);
         if (!call.target.dry) TG_CUDA_CHECK(cudaMemsetAsync(flags, 0, 2 * sizeof(int), call.target.stream));
       }
       q.k = static_cast<int>(ceil_div(p.k, Core::kSteps));
-      place(a, a_lines, a_k, flags, q.a, q.a_pitch, q.a_lines);
-      place(b, b_lines, b_k, flags ? flags + 1 : nullptr, q.b, q.b_pitch, q.b_lines);
+      place(a, lie_a, flags, q.a, q.a_pitch, q.a_lines);
+      place(b, lie_b, flags ? flags + 1 : nullptr, q.b, q.b_pitch, q.b_lines);
       q.facts = flags;
       q.vectors = !p.accumulate && p.c_col == 1 && vectors_fit(p.c, p.c_row, 2, sizeof(In)) &&
                   (!kArgmax || (p.argmax_col == 1 && vectors_fit(p.argmax, p.argmax_row, 3, sizeof(int32_t))));
-      if (kArgmax && !keeps_k(tile)) {
+      if (kArgmax && Tiles::most_kept_k(tile) == 0) {
         const int64_t count = p.batch.count * p.m * p.n;
         q.found.values = call.scratch.template take<float>(count);
         q.found.ids = call.scratch.template take<uint16_t>(count);
       }
-      start(tile, a_k, b_k);
+      Tiles::with(tile, lie_a.k, lie_b.k, [&]<class C, class Tile, Contiguous kA, Contiguous kB, Track kTrack>() {
+        enqueue<C, Tile, kA, kB, kTrack>();
+      });
       facts = flags;
       return true;
     }
@@ -154,8 +153,14 @@ class FastProduct {
           !p.accumulate && Side{p.c, p.c_col, p.c_row, p.n, 1, 2}.lines_contiguous(p.batch, 4, 4) &&
               (!kArgmax || Side{p.argmax, p.argmax_col, p.argmax_row, p.n, 1, 3}.lines_contiguous(p.batch, 4, 4))};
       using Tile = SmallTile<kSize>;
-      launch<&small_product<FloatCore<S, false>, kSize, kArgmax>>(call.target, ceil_div(p.batch.count, Tile::kMatrices),
-                                                                  Tile::kWarps * 32, Tile::kSharedBytes, s);
+      const auto with = [&]<bool kPlain>() {
+        launch<&small_product<FloatCore<S, false>, Tile, kArgmax, kPlain>>(
+            call.target, ceil_div(p.batch.count, Tile::kMatrices), Tile::kWarps * 32, Tile::kSharedBytes, s);
+      };
+      if (s.vectors_a && s.vectors_b && s.vectors_c && p.batch.ndim <= 1)
+        with.template operator()<true>();
+      else
+        with.template operator()<false>();
     }
 
     // The kernels count in 32 bits within a member of the batch, and blocks too.
@@ -173,84 +178,6 @@ class FastProduct {
     }
     static bool narrow_pitch(int64_t pitch) { return pitch < (int64_t{1} << 31) && pitch > -(int64_t{1} << 31); }
 
-    // The tile that is expected to take least time.
-    TileName choose(bool a_direct, bool b_direct, bool a_lines, bool b_lines) const {
-      const SlimArgs& p = q.p;
-      TileName best = TileName::none;
-      double least = 0;
-      // What the generic kernel does instead is far slower, but starts at once.
-      if (!kPlusFloat && static_cast<double>(p.m) * p.n * p.k * p.batch.count < 0x1p22) return best;
-      if (!kPlusFloat && (p.m < 32 || p.n < 32)) return best;
-      if (std::min(p.m, p.n) < 8 || p.k < 8) return best;
-      for (const TileCost& cost : kTileCosts) {
-        if (!exists(cost.name) || shared_bytes(cost.name) > call.target.facts->shared_bytes) continue;
-        if (kArgmax && (p.k / 16 >= 0xffff || (keeps_k(cost.name) && p.k > most_kept_k(cost.name)))) continue;
-        double clocks =
-            tile_clocks(cost, p.m, p.n, p.k / Core::kSteps, p.batch.count, call.target.facts->multiprocessors);
-        if (!(cost.packed ? a_lines : a_direct)) clocks += pack_clocks(static_cast<double>(p.m) * p.k * members(0));
-        if (!(cost.packed ? b_lines : b_direct)) clocks += pack_clocks(static_cast<double>(p.n) * p.k * members(1));
-        // Chunk ids take a pass of their own, which reads a copy of one operand at least.
-        if (kArgmax && !keeps_k(cost.name))
-          clocks += 9000 + .03 * static_cast<double>(p.m) * p.n * p.batch.count +
-                    (a_lines ? pack_clocks(static_cast<double>(p.m) * p.k * members(0)) : 0) +
-                    (b_lines ? pack_clocks(static_cast<double>(p.n) * p.k * members(1)) : 0);
-        if (best == TileName::none || clocks < least) best = cost.name, least = clocks;
-      }
-      return best;
-    }
-    // Tiles that keep all of K in shared memory to find indices there.
-    static constexpr bool keeps_k(TileName name) { return name == TileName::batch || name == TileName::tiny; }
-    static constexpr int most_kept_k(TileName name) {
-      return name == TileName::batch ? TileArgBatch::kStages * TileArgBatch::kK
-                                     : TileArgTiny::kStages * TileArgTiny::kK;
-    }
-    static constexpr bool exists(TileName name) {
-      if (kPlusFloat) return !(kArgmax && (name == TileName::huge || name == TileName::square));
-      if (std::is_same_v<In, double>) return name == TileName::large;
-      return name == TileName::huge || name == TileName::large || name == TileName::medium;
-    }
-
-    // Shared memory that a tile may take, whatever the layouts; many devices have less than half of what others have.
-    template <class Tile>
-    int64_t bytes_of() const {
-      using T = typename Core::T;
-      constexpr int64_t kPad = std::is_same_v<In, double> ? 0 : 16 / sizeof(T);  // of rows along k
-      constexpr int64_t kStage = int64_t{Tile::kM + Tile::kN} * (Tile::kK + kPad) * sizeof(T);
-      constexpr int64_t kMerge = Tile::kGroups / 2 * Tile::kM * Tile::kN * int64_t{sizeof(T) + 2};
-      const int64_t stages =
-          kStage * std::min<int64_t>(ceil_div(ceil_div(q.p.k, Core::kSteps), Tile::kK), Tile::kStages);
-      return Tile::kChunk < Tile::kGroupSlots ? stages + kMerge : std::max(stages, kMerge);  // side by side, or in turn
-    }
-    int64_t shared_bytes(TileName name) const {
-      if constexpr (std::is_same_v<In, double>) return bytes_of<TileDouble>();
-      switch (name) {
-        case TileName::huge:
-          return bytes_of<TileHuge>();
-        case TileName::large:
-          return kArgmax ? bytes_of<TileArgLarge>() : bytes_of<TileLarge>();
-        case TileName::square:
-          return bytes_of<TileSquare>();
-        case TileName::medium:
-          return kArgmax ? bytes_of<TileArgMedium>() : bytes_of<TileMedium>();
-        case TileName::small:
-          return kArgmax ? bytes_of<TileArgSmall>() : bytes_of<TileSmall>();
-        case TileName::batch:
-          return kArgmax ? bytes_of<TileArgBatch>() : bytes_of<TileBatch>();
-        case TileName::tiny:
-          return kArgmax ? bytes_of<TileArgTiny>() : bytes_of<TileTiny>();
-        case TileName::none:
-          break;
-      }
-      return 0;
-    }
-
-    double members(int operand) const {
-      double count = 1;
-      for (int d = 0; d < q.p.batch.ndim; ++d)
-        if (q.p.batch.stride[d][operand] != 0) count *= static_cast<double>(q.p.batch.size[d]);
-      return count;
-    }
-
     bool vectors_fit(const void* data, int64_t row, int operand, size_t bytes) const {
       constexpr int64_t kVector = 16 / sizeof(typename Core::T);
       const SlimArgs& p = q.p;
@@ -262,10 +189,10 @@ class FastProduct {
     }
 
     // Where the kernel reads an operand: in place, or a copy made for it.
-    void place(const Side& side, bool by_lines, bool by_k, int* facts, const void*& data, int& pitch, int& lines) {
-      if (by_lines || by_k) {
+    void place(const Side& side, Lie lie, int* facts, const void*& data, int& pitch, int& lines) {
+      if (lie.lines || lie.k) {
         data = side.data;
-        pitch = static_cast<int>(by_lines ? side.k : side.line);
+        pitch = static_cast<int>(lie.lines ? side.k : side.line);
         lines = static_cast<int>(side.lines);
       } else {
         int64_t copy_pitch;
@@ -309,49 +236,7 @@ class FastProduct {
       return to;
     }
 
-    void start(TileName tile, bool a_k, bool b_k) {
-      constexpr auto kLines = Contiguous::lines;
-      if constexpr (kPlusFloat) {
-        using Steady = FloatCore<S, false>;  // by value: too few stages to change modes
-        if constexpr (kArgmax) {
-          if (tile == TileName::large) enqueue<Core, TileArgLarge, kLines, kLines>();
-          if (tile == TileName::medium) with_layouts<Core, TileArgMedium>(a_k, b_k);
-          if (tile == TileName::small) with_layouts<Core, TileArgSmall>(a_k, b_k);
-          if (tile == TileName::batch) with_layouts<Steady, TileArgBatch, Track::indices>(a_k, b_k);
-          if (tile == TileName::tiny) with_layouts<Steady, TileArgTiny, Track::indices>(a_k, b_k);
-        } else {
-          if (tile == TileName::huge) enqueue<Core, TileHuge, kLines, kLines>();
-          if (tile == TileName::large) enqueue<Core, TileLarge, kLines, kLines>();
-          if (tile == TileName::medium) with_layouts<Core, TileMedium>(a_k, b_k);
-          if (tile == TileName::small) with_layouts<Core, TileSmall>(a_k, b_k);
-          if (tile == TileName::tiny) with_layouts<Steady, TileTiny>(a_k, b_k);
-          if (tile == TileName::batch) with_layouts<Steady, TileBatch>(a_k, b_k);
-          if (tile == TileName::square) with_layouts<Steady, TileSquare>(a_k, b_k);
-        }
-      } else if constexpr (std::is_same_v<In, double>) {
-        enqueue<Core, TileDouble, kLines, kLines>();
-      } else {
-        if (tile == TileName::huge) enqueue<Core, TileHuge, kLines, kLines>();
-        if (tile == TileName::large) enqueue<Core, TileLarge, kLines, kLines>();
-        if (tile == TileName::medium) enqueue<Core, TileMedium, kLines, kLines>();
-      }
-    }
-
-    template <class C, class Tile, Track kTrack = kArgmax ? Track::chunks : Track::values>
-    void with_layouts([[maybe_unused]] bool a_k, [[maybe_unused]] bool b_k) {
-      if constexpr (kFewInstances)
-        enqueue<C, Tile, Contiguous::lines, Contiguous::lines, kTrack>();
-      else if (a_k && b_k)
-        enqueue<C, Tile, Contiguous::k, Contiguous::k, kTrack>();
-      else if (a_k)
-        enqueue<C, Tile, Contiguous::k, Contiguous::lines, kTrack>();
-      else if (b_k)
-        enqueue<C, Tile, Contiguous::lines, Contiguous::k, kTrack>();
-      else
-        enqueue<C, Tile, Contiguous::lines, Contiguous::lines, kTrack>();
-    }
-
-    template <class C, class Tile, Contiguous kA, Contiguous kB, Track kTrack = kArgmax ? Track::chunks : Track::values>
+    template <class C, class Tile, Contiguous kA, Contiguous kB, Track kTrack>
     void enqueue() {
       const SlimArgs& p = q.p;
       using Loop = Mainloop<C, Tile, kA, kB, kTrack>;

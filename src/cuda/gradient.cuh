@@ -49,15 +49,17 @@ void gradient_side(const BackwardParams& p, Call& call) {
   using W = wide_t<In>;
   SideArgs s = side_args(p, kOwnIsA);
   if (s.kept.count == 0 || s.lines == 0 || s.k == 0) return;
-  const GradientPlan plan = plan_gradient(s.kept.count, s.lines, (s.across + 31) / 32 * s.summed.count, s.k,
-                                          static_cast<int>(sizeof(W)), *call.target.facts);
+  constexpr int kItem = sizeof(W);
+  const auto bytes = [](int warps, int64_t bins_stride) { return gradient_bytes(warps, bins_stride, kItem); };
+  const GradientPlan plan = plan_gradient(s.kept.count, s.lines, (s.across + 31) / 32 * s.summed.count, s.k, kItem,
+                                          bytes, *call.target.facts);
   s.bins = plan.bins;
   s.bins_stride = plan.bins_stride;
   s.splits = plan.splits;
   if (s.splits > 1) s.partial = call.scratch.template take<W>(s.splits * s.kept.count * s.lines * s.k);
   const int64_t blocks = s.kept.count * ceil_div(s.lines, plan.warps) * ceil_div(s.k, s.bins) * s.splits;
-  launch<&gradient_sums<gradient_rule_v<S>, In, kOwnIsA>>(
-      call.target, blocks, plan.warps * 32, static_cast<size_t>(plan.warps * plan.bins_stride) * sizeof(W), s);
+  launch<&gradient_sums<gradient_rule_v<S>, In, kOwnIsA>>(call.target, blocks, plan.warps * 32,
+                                                          static_cast<size_t>(bytes(plan.warps, s.bins_stride)), s);
   if (s.splits > 1) launch<&add_splits<In>>(call.target, ceil_div(s.kept.count * s.lines * s.k, 256), 256, 0, s);
 }
 

@@ -2,111 +2,10 @@
 #pragma once
 #include <algorithm>
 
-#include "args.h"
 #include "core_ops.cuh"
-#include "tile_config.h"
+#include "stages.cuh"
 
 namespace tropical::cuda {
-
-// How an operand lies in memory: its lines (rows of A, columns of B) next to each other, or its steps of k.
-enum class Contiguous { lines, k };
-
-template <class T, int N>
-struct alignas(sizeof(T) * N) Vector {
-  T x[N];
-};
-
-// Copies 16 bytes to shared memory without passing through registers.
-__device__ __forceinline__ void copy_async(void* to, const void* from) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-               "l"(from));
-#endif
-}
-__device__ __forceinline__ void commit_copies() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;");
-#endif
-}
-template <int kLeft>
-__device__ __forceinline__ void wait_copies() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft));
-#endif
-}
-
-// One operand of one block: stages in shared memory, kLines lines by kK slots each.
-template <class T, class Tile, int kLines, Contiguous kLayout, bool kWrapVector>
-struct Stages {
-  static constexpr int kVector = 16 / sizeof(T), kK = Tile::kK;
-  static constexpr bool kAlongK = kLayout == Contiguous::k;
-  static constexpr int kPitch = kAlongK ? kK + kVector : kLines;  // padded rows meet no bank twice
-  static constexpr int kSize = kAlongK ? kLines * kPitch : kK * kPitch;
-  static constexpr int kCopies = kLines * kK / kVector;
-
-  // Slots beyond the end repeat earlier ones, the same for both operands: the last one, or of the last vector where one
-  // of the operands is copied in vectors along k.
-  __device__ __forceinline__ static int slot(int k, int size) {
-    if constexpr (kWrapVector)
-      return k < size ? k : size - kVector + k % kVector;
-    else
-      return min(k, size - 1);
-  }
-
-  // Every thread copies vectors of one place along the contiguous axis, kEach of them along the other.
-  static constexpr int kRow = (kAlongK ? kK : kLines) / kVector;
-  static constexpr int kEach = (kCopies + Tile::kThreads - 1) / Tile::kThreads, kStride = Tile::kThreads / kRow;
-  static_assert(Tile::kThreads % kRow == 0);
-  __device__ __forceinline__ static void load(T* stage, const T* from, int pitch, int line0, int lines, int k0, int k) {
-    const int thread = static_cast<int>(threadIdx.x), at = thread % kRow * kVector, first = thread / kRow;
-    T* to = stage + first * kPitch + at;
-    from += kAlongK ? slot(k0 + at, k) : min(line0 + at, lines - kVector);
-#pragma unroll
-    for (int e = 0; e < kEach; ++e) {
-      if (kCopies % Tile::kThreads != 0 && first + e * kStride >= (kAlongK ? kLines : kK)) break;
-      const int other = kAlongK ? min(line0 + first + e * kStride, lines - 1) : slot(k0 + first + e * kStride, k);
-      copy_async(to + e * kStride * kPitch, from + static_cast<int64_t>(other) * pitch);
-    }
-  }
-
-  // Registers of kCount lines at slots k and k + 1. `first` is the thread's place among kStep neighbours.
-  template <int kCount, int kStep>
-  __device__ __forceinline__ static void read(const T* stage, int first, int k, T (&x)[2][kCount]) {
-    if constexpr (kAlongK) {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        const auto v = *reinterpret_cast<const Vector<T, 2>*>(stage + (first + kStep * i) * kPitch + k);
-        x[0][i] = v.x[0], x[1][i] = v.x[1];
-      }
-    } else {
-#pragma unroll
-      for (int h = 0; h < 2; ++h)
-#pragma unroll
-        for (int q = 0; q < kCount / kVector; ++q) {
-          const auto v = *reinterpret_cast<const Vector<T, kVector>*>(stage + (k + h) * kPitch + first * kVector +
-                                                                      q * kStep * kVector);
-#pragma unroll
-          for (int u = 0; u < kVector; ++u) x[h][q * kVector + u] = v.x[u];
-        }
-    }
-  }
-  // Slots k to k + 3 of one line; k is a multiple of 4.
-  __device__ __forceinline__ static void four(const T* stage, int line, int k, T (&x)[4]) {
-    if constexpr (kAlongK) {
-      const auto v = *reinterpret_cast<const Vector<T, 4>*>(stage + line * kPitch + k);
-#pragma unroll
-      for (int u = 0; u < 4; ++u) x[u] = v.x[u];
-    } else {
-#pragma unroll
-      for (int u = 0; u < 4; ++u) x[u] = stage[(k + u) * kPitch + line];
-    }
-  }
-  // The line of register i.
-  template <int kStep>
-  __device__ static int line(int first, int i) {
-    return kAlongK ? first + kStep * i : (first + i / kVector * kStep) * kVector + i % kVector;
-  }
-};
 
 // What the loop needs of one block: operands at their member of the batch, pitches in elements of T, slots of k.
 template <class T>
@@ -128,21 +27,32 @@ class Mainloop {
  public:
   using T = typename Core::T;
   static constexpr bool kWrapVector = kA == Contiguous::k || kB == Contiguous::k;
-  using StagesA = Stages<T, Tile, Tile::kM, kA, kWrapVector>;
-  using StagesB = Stages<T, Tile, Tile::kN, kB, kWrapVector>;
   static constexpr int kRows = Tile::kRows, kCols = Tile::kCols;
   static constexpr bool kArgmax = kTrack != Track::values, kKeeps = kTrack == Track::indices;
-  static constexpr int kMergeBytes =
-      Tile::kGroups / 2 * Tile::kM * Tile::kN * static_cast<int>(sizeof(T) + (kArgmax ? 2 : 0));
+  static constexpr bool kPacked = kTrack == Track::chunks;  // two chunk ids in a register
+  // Short chunks: cheaper to keep -0 out of the candidates than to look twice at what has improved.
+  static constexpr bool kCleans = kArgmax && Tile::kChunk <= 4;
+  // Not for large tiles, which lose more by longer code (with it i32 n = 4096 took 4.66 ms instead of 4.60).
+  static constexpr bool kQuick = Tile::kGroups > 1 && kTrack != Track::chunks;
+  using StagesA = Stages<T, Tile, Tile::kM, kA, kWrapVector, kKeeps, kQuick>;
+  using StagesB = Stages<T, Tile, Tile::kN, kB, kWrapVector, false, kQuick>;
+  static constexpr int kIdBytes = !kArgmax ? 0 : kPacked ? 2 : 4;
+  static constexpr int kMergeBytes = Tile::kGroups / 2 * Tile::kM * Tile::kN * (static_cast<int>(sizeof(T)) + kIdBytes);
+  // Where groups have left room for it, all threads of the block look for indices.
+  static constexpr int kSpreadPitch = Tile::kN + 1;
+  static constexpr int kSpreadBytes = Tile::kGroups > 1
+                                          ? Tile::kM* kSpreadPitch* static_cast<int>(sizeof(T) + sizeof(int))
+                                          : 0;
   // Shared memory for `slots` of k.
   static size_t shared_bytes(int slots) {
     const int stages = std::min((slots + Tile::kK - 1) / Tile::kK, Tile::kStages);
     const int operands = stages * (StagesA::kSize + StagesB::kSize) * static_cast<int>(sizeof(T));
-    return static_cast<size_t>(kKeeps ? operands + kMergeBytes : std::max(operands, kMergeBytes));
+    return static_cast<size_t>(kKeeps ? operands + std::max(kMergeBytes, kSpreadBytes)
+                                      : std::max(operands, kMergeBytes));
   }
 
   T best[kRows][kCols];
-  uint32_t ids[kArgmax ? kRows : 1][kArgmax ? kCols / 2 : 1];
+  uint32_t ids[kArgmax ? kRows : 1][kPacked ? kCols / 2 : kArgmax ? kCols : 1];
 
   __device__ __forceinline__ Mainloop(unsigned char* shared, const LoopArgs<T>& args)
       : args_(args),
@@ -160,24 +70,45 @@ class Mainloop {
   __device__ int group() const { return group_; }
   __device__ int row(int i) const { return StagesA::template line<4>(first_row_, i); }
   __device__ int col(int j) const { return StagesB::template line<8>(first_col_, j); }
-  __device__ uint32_t id(int i, int j) const { return j & 1 ? ids[i][j / 2] >> 16 : ids[i][j / 2] & 0xffffu; }
+  __device__ uint32_t id(int i, int j) const { return kPacked ? half_of(ids[i][j / 2], j) : ids[i][j]; }
 
-  // The first k of the chunk of output (i, j) whose candidate is the result, among operands still in shared memory.
-  __device__ __forceinline__ int first_match(int i, int j) const {
-    const int k0 = static_cast<int>(id(i, j)) * Tile::kChunk;
-    const T* a = a_ + k0 / Tile::kK * StagesA::kSize;
-    const T* b = b_ + k0 / Tile::kK * StagesB::kSize;
-    int found = 0;
+  // Calls f(row, col, value, index) for every output of the tile, neighbouring threads at neighbouring columns; all
+  // threads take part.
+  template <class F>
+  __device__ __forceinline__ void for_each_index(F f) {
+    T* values = b_ + min(stages_, Tile::kStages) * StagesB::kSize;
+    auto* chunks = reinterpret_cast<int*>(values + Tile::kM * kSpreadPitch);
+    __syncthreads();
+    if (group_ == 0)
+      each([&](int i, int j) {
+        values[row(i) * kSpreadPitch + col(j)] = best[i][j];
+        chunks[row(i) * kSpreadPitch + col(j)] = static_cast<int>(id(i, j));
+      });
+    __syncthreads();
 #pragma unroll
-    for (int u0 = Tile::kChunk - 4; u0 >= 0; u0 -= 4) {
-      const int k = k0 % Tile::kK + u0;
+    for (int e = 0; e < Tile::kM * Tile::kN; e += Tile::kThreads) {
+      const int o = e + static_cast<int>(threadIdx.x), r = o / Tile::kN, c = o % Tile::kN;
+      const T value = values[r * kSpreadPitch + c];
+      f(r, c, value, first_match(r, c, value, static_cast<uint32_t>(chunks[r * kSpreadPitch + c])));
+    }
+  }
+
+  // The first k of a chunk whose candidate is the result, among operands still in shared memory (slots beyond the end
+  // repeat earlier ones). Neighbours begin at different steps: in different banks.
+  __device__ __forceinline__ int first_match(int row, int col, T value, uint32_t chunk) const {
+    constexpr int kFours = Tile::kChunk / 4;
+    const int k0 = static_cast<int>(chunk) * Tile::kChunk;
+    int found = Tile::kChunk;
+#pragma unroll
+    for (int q = 0; q < kFours; ++q) {
+      const int step = (q + col) % kFours * 4;
       T x[4], y[4];
-      StagesA::four(a, row(i), k, x);
-      StagesB::four(b, col(j), k, y);
+      StagesA::four(a_, row, k0 + step, x);
+      StagesB::four(b_, col, k0 + step, y);
 #pragma unroll
-      for (int u = 3; u >= 0; --u) {
+      for (int u = 0; u < 4; ++u) {
         const T t = Core::candidate(x[u], y[u]);
-        if ((t == best[i][j] || t != t) && k0 + u0 + u < args_.k) found = u0 + u;
+        if (t == value || t != t) found = min(found, step + u);
       }
     }
     return k0 + found;
@@ -186,15 +117,14 @@ class Mainloop {
   __device__ __forceinline__ void run() {
     each([&](int i, int j) {
       best[i][j] = Core::worst();
-      if constexpr (kArgmax) ids[i][j / 2] = 0;
+      if constexpr (kArgmax) ids[i][kPacked ? j / 2 : j] = 0;
     });
 #pragma unroll
     for (int t = 0; t < Tile::kStages - 1; ++t) fetch(t);
-    int t = 0;
     if constexpr (Core::kModes && kThreeInputMax)
-      run_modes(t);
+      run_modes();
     else
-      for (; t < stages_; ++t) {
+      for (int t = 0; t < stages_; ++t) {
         arrive(t);
         chunk<Mode::value>(t);
       }
@@ -239,7 +169,13 @@ class Mainloop {
       T x[2][kRows], y[2][kCols];
       StagesA::template read<kRows, 4>(a, first_row_, k, x);
       StagesB::template read<kCols, 8>(b, first_col_, k, y);
-      each([&](int i, int j) { Core::template step<kMode>(x[0][i], y[0][j], x[1][i], y[1][j], best[i][j]); });
+      if constexpr (kCleans) {
+#pragma unroll
+        for (int j = 0; j < kCols; ++j) y[0][j] = Core::cleaned(y[0][j]), y[1][j] = Core::cleaned(y[1][j]);
+        each([&](int i, int j) { Core::step_cleaned(x[0][i], y[0][j], x[1][i], y[1][j], best[i][j]); });
+      } else {
+        each([&](int i, int j) { Core::template step<kMode>(x[0][i], y[0][j], x[1][i], y[1][j], best[i][j]); });
+      }
     }
   }
 
@@ -265,70 +201,85 @@ class Mainloop {
     const auto id = static_cast<uint32_t>(chunk);
     each([&](int i, int j) {
       bool improved = __float_as_uint(best[i][j]) != __float_as_uint(old_[i][j]);
-      if constexpr (kMode == Mode::value) improved = improved && !(best[i][j] == old_[i][j]);
+      if constexpr (kMode == Mode::value && !kCleans) improved = improved && !(best[i][j] == old_[i][j]);
       if (improved) set_id(i, j, id);
     });
   }
+  __device__ static uint32_t half_of(uint32_t word, int j) { return j & 1 ? word >> 16 : word & 0xffffu; }
   __device__ __forceinline__ void set_id(int i, int j, uint32_t id) {
-    ids[i][j / 2] = j & 1 ? __byte_perm(ids[i][j / 2], id << 16, 0x7610) : __byte_perm(ids[i][j / 2], id, 0x3254);
+    if constexpr (kPacked)
+      ids[i][j / 2] = j & 1 ? __byte_perm(ids[i][j / 2], id << 16, 0x7610) : __byte_perm(ids[i][j / 2], id, 0x3254);
+    else
+      ids[i][j] = id;
   }
 
+  // Of all results the bits that any (or all) of them have; row by row first, for short chains of instructions.
+  template <class F>
+  __device__ __forceinline__ uint32_t bits_of_all(F combine) const {
+    uint32_t of_row[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      of_row[i] = __float_as_uint(best[i][0]);
+#pragma unroll
+      for (int j = 1; j < kCols; ++j) of_row[i] = combine(of_row[i], __float_as_uint(best[i][j]));
+    }
+#pragma unroll
+    for (int half = kRows / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int i = 0; i < half; ++i) of_row[i] = combine(of_row[i], of_row[i + half]);
+    return of_row[0];
+  }
   __device__ __forceinline__ bool any_negative() const {
-    uint32_t bits = 0;
-    each([&](int i, int j) { bits |= __float_as_uint(best[i][j]); });
-    return __any_sync(~0u, bits >> 31);
+    return __any_sync(~0u, bits_of_all([](uint32_t x, uint32_t y) { return x | y; }) >> 31);
   }
   __device__ __forceinline__ bool all_negative() const {
-    uint32_t bits = ~0u;
-    each([&](int i, int j) { bits &= __float_as_uint(best[i][j]); });
-    return __all_sync(~0u, bits >> 31);
+    return __all_sync(~0u, bits_of_all([](uint32_t x, uint32_t y) { return x & y; }) >> 31);
   }
 
   // Each warp chooses for itself. The first two candidates say where to begin. The negative mode checks itself: a
   // candidate that is not negative, or a NaN, comes out as a result without a sign bit, and then the stage is done
   // again by value (a k may be taken twice). Once no result has a sign bit the positive mode is right for good.
-  __device__ __forceinline__ void run_modes(int& t) {
+  __device__ __forceinline__ void run_modes() {
     static_assert(Tile::kChunk == Tile::kGroupSlots, "a stage may be done again");
     arrive(0);
-    bool arrived = true;
+    Mode mode = first_mode();
+    int t = 0;
+    while (t < stages_ && mode == Mode::negative) next(t, stage<Mode::negative>(t, mode));
+    while (t < stages_ && mode == Mode::value) next(t, stage<Mode::value>(t, mode));
+    while (t < stages_) next(t, stage<Mode::positive>(t, mode));
+  }
+  __device__ __forceinline__ void next(int& t, bool done) {
+    if (done && ++t < stages_) arrive(t);
+  }
+  // Returns whether the stage is done; `mode` becomes that of what follows.
+  template <Mode kMode>
+  __device__ __forceinline__ bool stage(int t, Mode& mode) {
+    chunk<kMode>(t);
+    if constexpr (kMode == Mode::negative) {
+      if (!all_negative()) {
+        if constexpr (kArgmax) each([&](int i, int j) { best[i][j] = old_[i][j]; });
+        mode = Mode::value;
+        return false;
+      }
+      if constexpr (kArgmax) remember<Mode::negative>(t * Tile::kGroups + group_);
+    }
+    // Looked at after stages 1, 2, 4, 8, ...: data that stay mixed shall not pay for it every time.
+    if constexpr (kMode == Mode::value)
+      if ((t & (t + 1)) == 0 && !any_negative()) mode = Mode::positive;
+    return true;
+  }
+  __device__ __forceinline__ Mode first_mode() {
     const int begin = group_ * Tile::kGroupSlots;
     steps<Mode::value>(0, begin, begin + 2);
-    const bool negative = all_negative();
-    const bool positive = !negative && !any_negative();
+    const Mode mode = all_negative() ? Mode::negative : any_negative() ? Mode::value : Mode::positive;
     if constexpr (kArgmax) each([&](int i, int j) { best[i][j] = Core::worst(); });
-    if (negative)
-      for (; t < stages_; ++t) {
-        if (!arrived) arrive(t);
-        arrived = false;
-        chunk<Mode::negative>(t);
-        if (!all_negative()) {
-          if constexpr (kArgmax) each([&](int i, int j) { best[i][j] = old_[i][j]; });
-          arrived = true;
-          break;
-        }
-        if constexpr (kArgmax) remember<Mode::negative>(t * Tile::kGroups + group_);
-      }
-    if (!positive)
-      for (; t < stages_; ++t) {
-        if (!arrived) arrive(t);
-        arrived = false;
-        chunk<Mode::value>(t);
-        if (!any_negative()) {
-          ++t;
-          break;
-        }
-      }
-    for (; t < stages_; ++t) {
-      if (!arrived) arrive(t);
-      arrived = false;
-      chunk<Mode::positive>(t);
-    }
+    return mode;
   }
 
   // The groups' results become those of group 0.
   __device__ __forceinline__ void merge_groups() {
     if constexpr (Tile::kGroups > 1) {
-      T* values = kKeeps ? b_ + stages_ * StagesB::kSize : a_;
+      T* values = kKeeps ? b_ + min(stages_, Tile::kStages) * StagesB::kSize : a_;
       auto* saved_ids = reinterpret_cast<uint32_t*>(values + Tile::kGroups / 2 * Tile::kM * Tile::kN);
       const int place = static_cast<int>(threadIdx.x) % Tile::kGroupThreads;
       wait_copies<0>();
@@ -340,7 +291,10 @@ class Mainloop {
             const int at = ((group_ - half) * kRows + i) * kCols + j;
             values[at * Tile::kGroupThreads + place] = best[i][j];
             if constexpr (kArgmax) {
-              if (j % 2 == 0) saved_ids[at / 2 * Tile::kGroupThreads + place] = ids[i][j / 2];
+              if (!kPacked)
+                saved_ids[at * Tile::kGroupThreads + place] = ids[i][j];
+              else if (j % 2 == 0)
+                saved_ids[at / 2 * Tile::kGroupThreads + place] = ids[i][j / 2];
             }
           });
         __syncthreads();
@@ -351,8 +305,8 @@ class Mainloop {
             if constexpr (!kArgmax) {
               best[i][j] = Core::merged(best[i][j], x);
             } else {
-              const uint32_t both = saved_ids[at / 2 * Tile::kGroupThreads + place];
-              const uint32_t x_id = j & 1 ? both >> 16 : both & 0xffffu;
+              const uint32_t word = saved_ids[(kPacked ? at / 2 : at) * Tile::kGroupThreads + place];
+              const uint32_t x_id = kPacked ? half_of(word, j) : word;
               const T y = best[i][j];
               const bool same = x == y || (x != x && y != y);
               if (same ? x_id < id(i, j) : x > y || x != x) {

@@ -20,4 +20,7 @@ void viterbi(const ViterbiParams& params, Call& call);
 template <class In>
 void align(const AlignParams& params, Call& call);
 
+template <class T>
+void closure_step(const GraphParams& params, const Target& target);
+
 }  // namespace tropical::cuda

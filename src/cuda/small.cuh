@@ -4,12 +4,12 @@
 
 namespace tropical::cuda {
 
-template <int Size>
+template <int Size, int Warps = 4>
 struct SmallTile {
   static constexpr int kSize = Size, kRows = Size == 32 ? 8 : 2, kCols = 4;
   static constexpr int kLanesAcross = kSize / kCols, kLanesDown = kSize / kRows;
   static constexpr int kLanes = kLanesAcross * kLanesDown;  // of a matrix
-  static constexpr int kWarps = 4, kMatrices = kWarps * 32 / kLanes;
+  static constexpr int kWarps = Warps, kMatrices = kWarps * 32 / kLanes;
   static constexpr int kPitchA = kSize + 4;
   // Matrices of one warp start in different banks.
   static constexpr int kFloats = kSize * kPitchA + kSize * kSize + (kLanes < 32 ? 16 : 0);
@@ -42,12 +42,13 @@ struct SmallArgs {
   bool vectors_a, vectors_b, vectors_c;
 };
 
-template <class Core, int kSize, bool kArgmax>
-__global__ void __launch_bounds__(128) small_product(const __grid_constant__ SmallArgs q) {
+// kPlain: all sizes are kSize, everything goes in vectors, the batch has one axis at most. Less code starts sooner.
+template <class Core, class Tile, bool kArgmax, bool kPlain>
+__global__ void __launch_bounds__(Tile::kWarps * 32) small_product(const __grid_constant__ SmallArgs q) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  using Tile = SmallTile<kSize>;
   using S = typename Core::S;
   using Out = Output<S, float, float>;
+  constexpr int kSize = Tile::kSize;
   constexpr int kRows = Tile::kRows, kCols = Tile::kCols, kChunk = 4;
   extern __shared__ __align__(16) unsigned char shared[];
   const SlimArgs& p = q.p;
@@ -55,14 +56,20 @@ __global__ void __launch_bounds__(128) small_product(const __grid_constant__ Sma
   const int64_t member = blockIdx.x * int64_t{Tile::kMatrices} + slot;
   const bool real = member < p.batch.count;
   int64_t offset[4];
-  p.batch.offsets(real ? member : 0, offset);
+  if constexpr (kPlain) {
+#pragma unroll
+    for (int o = 0; o < 4; ++o) offset[o] = (real ? member : 0) * p.batch.stride[0][o];
+  } else {
+    p.batch.offsets(real ? member : 0, offset);
+  }
   float* a = reinterpret_cast<float*>(shared) + slot * Tile::kFloats;
   float* b = a + kSize * Tile::kPitchA;
-  const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k_size = static_cast<int>(p.k);
+  const int m = kPlain ? kSize : static_cast<int>(p.m), n = kPlain ? kSize : static_cast<int>(p.n);
+  const int k_size = kPlain ? kSize : static_cast<int>(p.k);
   load_small<Tile, Tile::kPitchA>(a, static_cast<const float*>(p.a) + offset[0], p.a_row, p.a_col, m, k_size,
-                                  q.vectors_a, lane);
-  load_small<Tile, kSize>(b, static_cast<const float*>(p.b) + offset[1], p.b_row, p.b_col, k_size, n, q.vectors_b,
-                          lane);
+                                  kPlain || q.vectors_a, lane);
+  load_small<Tile, kSize>(b, static_cast<const float*>(p.b) + offset[1], p.b_row, p.b_col, k_size, n,
+                          kPlain || q.vectors_b, lane);
   commit_copies();
   wait_copies<0>();
   __syncwarp();
@@ -124,7 +131,7 @@ __global__ void __launch_bounds__(128) small_product(const __grid_constant__ Sma
       }
     }
     if (row >= m) continue;
-    if (q.vectors_c) {
+    if (kPlain || q.vectors_c) {
       Vector<float, 4> v;
       Vector<int32_t, 4> ids;
 #pragma unroll
@@ -133,14 +140,15 @@ __global__ void __launch_bounds__(128) small_product(const __grid_constant__ Sma
                                       &ids.x[j], false, p.argmax_offset);
       if (col0 < n) *reinterpret_cast<Vector<float, 4>*>(c + row * p.c_row + col0) = v;
       if (kArgmax && col0 < n) *reinterpret_cast<Vector<int32_t, 4>*>(argmax + row * p.argmax_row + col0) = ids;
-      continue;
-    }
+    } else if constexpr (!kPlain) {
 #pragma unroll
-    for (int j = 0; j < kCols; ++j)
-      if (col0 + j < n)
-        Out::template finish<kArgmax>(
-            Core::result(best[i][j]), S::template zero<float>(), index[i][j], c + row * p.c_row + (col0 + j) * p.c_col,
-            argmax + row * p.argmax_row + (col0 + j) * p.argmax_col, p.accumulate, p.argmax_offset);
+      for (int j = 0; j < kCols; ++j)
+        if (col0 + j < n)
+          Out::template finish<kArgmax>(Core::result(best[i][j]), S::template zero<float>(), index[i][j],
+                                        c + row * p.c_row + (col0 + j) * p.c_col,
+                                        argmax + row * p.argmax_row + (col0 + j) * p.argmax_col, p.accumulate,
+                                        p.argmax_offset);
+    }
   }
 #endif
 }

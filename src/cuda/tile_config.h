@@ -31,10 +31,12 @@ using TileHuge = FastTile<256, 128, 32, 16, 8, 3, 1, 1, 4, 8, 4>;
 using TileLarge = FastTile<128, 128, 16, 8, 8, 3, 1, 2, 8, 8, 8>;
 // A few hundred to a thousand rows and columns: groups fill the multiprocessors that tiles alone cannot.
 using TileMedium = FastTile<64, 128, 64, 8, 8, 3, 2, 1>;
-using TileSmall = FastTile<32, 64, 64, 4, 4, 3, 2, 2>;
-using TileTiny = FastTile<16, 32, 128, 4, 4, 3, 8, 1>;
+// f32 plus, where shared memory allows: fewer barriers (n = 1024, mixed signs: 92.5 us instead of 93.8).
+using TileWide = FastTile<64, 128, 128, 8, 8, 2, 2, 1, 16, 8, 8>;
+using TileSmall = FastTile<32, 64, 64, 4, 4, 3, 2, 2, 32, 32, 32>;
+using TileTiny = FastTile<16, 32, 128, 4, 4, 3, 8, 1, 16>;
 // Batches of 64 x 64 and 128 x 128.
-using TileBatch = FastTile<64, 64, 16, 8, 4, 4, 1, 4>;
+using TileBatch = FastTile<64, 64, 16, 8, 4, 4, 1, 4, 16>;
 using TileSquare = FastTile<128, 128, 16, 8, 8, 3, 1, 2>;
 // f64.
 using TileDouble = FastTile<128, 128, 16, 8, 8, 3, 1, 1>;
@@ -43,7 +45,9 @@ using TileArgLarge = FastTile<128, 128, 32, 8, 8, 3, 1, 1, 4, 16, 4>;
 using TileArgMedium = FastTile<64, 128, 32, 8, 8, 3, 2, 1, 8, 16, 8>;
 using TileArgTiny = FastTile<16, 32, 128, 4, 4, 3, 8, 1, 8, 8, 8, 4>;
 using TileArgSmall = FastTile<32, 64, 64, 4, 4, 3, 4, 1>;
-// All of K in shared memory (up to kStages * kK), where the index is then looked for: small chunks win.
+// All of K in shared memory (up to kStages * kK), where the index is then looked for: one kernel instead of three.
+using TileArgKept = FastTile<32, 64, 64, 4, 4, 8, 2, 1, 16, 8, 8, 16>;
+// The same for batches; small chunks win there.
 using TileArgBatch = FastTile<64, 64, 16, 8, 4, 8, 1, 3, 8, 8, 8, 4>;
 
 }  // namespace tropical::cuda

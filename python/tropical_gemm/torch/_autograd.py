@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd.forward_ad import _set_fwd_grad_enabled
+from torch.autograd.function import _SingleLevelFunction
 
 from .. import _core
 from . import _operators
@@ -39,7 +40,7 @@ def _keep(ctx: Any, a: Any, b: Any, argmax: Any, semiring: str, offset: int, thr
     return (argmax, None, None) if is_plus(ctx.semiring) else (argmax, a, b)
 
 
-class Product(torch.autograd.Function):
+class Product(_SingleLevelFunction):
     """``(values, argmax)`` of two matrices, with the derivative of the values."""
 
     @staticmethod
@@ -75,7 +76,7 @@ class Product(torch.autograd.Function):
             return tangent(argmax, a, b, dot_a, dot_b, ctx.semiring), None
 
 
-class PlainProduct(torch.autograd.Function):
+class PlainProduct(_SingleLevelFunction):
     """The same for plain tensors, reverse mode only, with less around it; the argmax if it is asked for."""
 
     @staticmethod
@@ -94,7 +95,7 @@ class PlainProduct(torch.autograd.Function):
         return Product.backward(ctx, grad_c, None)
 
 
-class Gradient(torch.autograd.Function):
+class Gradient(_SingleLevelFunction):
     """``(grad_a, grad_b)``, an empty tensor for one that is not needed; linear in ``grad_c``."""
 
     @staticmethod
@@ -158,9 +159,8 @@ class Gradient(torch.autograd.Function):
             )
 
 
-# Function.apply without its look at the signature, which takes longer than a small product: the values of
-# plain matrices, with a gradient, and the argmax if that is asked for.
-differentiable: Any = super(torch.autograd.Function, PlainProduct).apply
+# The values of plain matrices, with a gradient; and the argmax if that is asked for.
+differentiable: Any = PlainProduct.apply  # type: ignore[attr-defined]
 
 
 def gradients(
@@ -241,16 +241,15 @@ def _weights(a: Any, b: Any, at_a: Any, at_b: Any, semiring: str) -> tuple[Any, 
 
 
 # The operators' rules for autograd. Each records on the level of torch.func where it is called, as torch's
-# own operators do; Function.apply itself would start at the outermost one, and takes longer than a small
-# product.
+# own operators do. A torch.autograd.Function would start at the outermost level, and looks at its signature
+# first, which takes longer than a small product.
 
 
 def _apply(function: Any, *arguments: Any) -> Any:
-    apply = super(torch.autograd.Function, function).apply
     if not _operators.in_transform():
-        return apply(*arguments, None)
+        return function.apply(*arguments, None)
     with enable_single_level_autograd_function():
-        return apply(*arguments, (torch.is_grad_enabled(), torch._C._is_fwd_grad_enabled()))
+        return function.apply(*arguments, (torch.is_grad_enabled(), torch._C._is_fwd_grad_enabled()))
 
 
 def _switched(modes: Modes) -> Any:

@@ -133,11 +133,13 @@ def _product_shape(a: Any, b: Any, semiring: str) -> Any:
             f"a is on {a.device} and b is on {b.device}; all arrays of a call have to be on one device"
         )
     both = f"a has shape {tuple(a.shape)} and b has shape {tuple(b.shape)}"
-    if a.shape[-1] != b.shape[-2]:
-        raise ValueError(
+    torch._check_value(  # type: ignore[no-untyped-call]  # for sizes that data decides, at run time
+        a.shape[-1] == b.shape[-2],
+        lambda: (
             f"{both}: the last axis of a ({a.shape[-1]}) must equal "
             f"the last axis but one of b ({b.shape[-2]})"
-        )
+        ),
+    )
     try:
         lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
     except RuntimeError:

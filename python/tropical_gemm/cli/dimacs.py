@@ -1,0 +1,51 @@
+"""DIMACS shortest-path files (.gr): ``c`` comments, ``p sp NODES ARCS``, ``a FROM TO WEIGHT``; nodes from
+1."""
+
+from pathlib import Path
+
+import numpy as np
+
+from .graph_file import GraphFile, MalformedFile, number, of_edges
+
+
+def read(path: Path) -> GraphFile:
+    nodes = arcs = -1
+    rows: list[int] = []
+    columns: list[int] = []
+    weights: list[int | float] = []
+    at = 0
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for at, line in enumerate(file, 1):
+            words = line.split()
+            if not words or words[0] == "c":
+                continue
+            if words[0] == "p":
+                if nodes >= 0:
+                    raise MalformedFile(path, at, "a second 'p' line, expected one")
+                try:
+                    _, kind, n, m = words
+                    nodes, arcs = int(n), int(m)
+                    if kind != "sp" or nodes < 0 or arcs < 0:
+                        raise ValueError
+                except ValueError:
+                    raise MalformedFile(path, at, f"{line.strip()!r}, expected 'p sp NODES ARCS'") from None
+            elif words[0] == "a":
+                if nodes < 0:
+                    raise MalformedFile(path, at, "an arc before the 'p sp NODES ARCS' line")
+                try:
+                    _, u, v, w = words
+                    i, j, weight = int(u), int(v), number(w)
+                except ValueError:
+                    raise MalformedFile(path, at, f"{line.strip()!r}, expected 'a FROM TO WEIGHT'") from None
+                if not (1 <= i <= nodes and 1 <= j <= nodes):
+                    raise MalformedFile(path, at, f"an arc from {i} to {j}, expected nodes from 1 to {nodes}")
+                rows.append(i - 1)
+                columns.append(j - 1)
+                weights.append(weight)
+            else:
+                raise MalformedFile(path, at, f"{line.strip()[:40]!r}, expected a line of 'c', 'p' or 'a'")
+    if nodes < 0:
+        raise MalformedFile(path, at or 1, "the file ends here, expected a line 'p sp NODES ARCS'")
+    if len(rows) != arcs:
+        raise MalformedFile(path, at, f"the file ends after {len(rows)} arcs, expected {arcs}")
+    return of_edges(nodes, np.arange(1, nodes + 1), rows, columns, weights)
