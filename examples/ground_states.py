@@ -32,6 +32,12 @@ class Model(NamedTuple):
         value, found = tg.einsum(*arguments, [], semiring=self.semiring, return_assignment=True, **options)
         return float(value), found
 
+    def count(self, **options) -> tuple[float, float]:
+        """The best value and how many configurations have it; for terms that are integers."""
+        arguments = itertools.chain.from_iterable((x, list(variables)) for x, variables in self.terms)
+        value, count = tg.einsum(*arguments, [], semiring=f"count_{self.semiring}", **options)
+        return float(value), float(count)
+
     def value(self, configuration: dict[int, int]) -> float:
         return float(sum(x[tuple(configuration[v] for v in variables)] for x, variables in self.terms))
 
@@ -159,6 +165,12 @@ def main() -> None:
     petersen = [(i, (i + 1) % 5) for i in range(5)] + [(i, i + 5) for i in range(5)]
     petersen += [(5 + i, 5 + (i + 2) % 5) for i in range(5)]
     show("maximum independent set, Petersen graph", independent_set(range(10), petersen))
+    for name, model in (
+        (f"±J spin glass, square {n} x {n}", ising(lattice, signs)),
+        ("maximum independent sets, Petersen graph", independent_set(range(10), petersen)),
+    ):
+        value, count = model.count()
+        print(f"{name:42} {value:10.6g}   reached by {count:.6g} configurations")
     if arguments.uai:
         show(f"most probable explanation, {arguments.uai}", factor_graph(arguments.uai))
 

@@ -20,6 +20,7 @@ thread_local std::string last_error;
 
 static_assert(TG_INVALID_VALUE == static_cast<int>(ErrorCode::invalid_value));
 static_assert(TG_INTERNAL == static_cast<int>(ErrorCode::internal));
+static_assert(TG_OVERFLOW == static_cast<int>(ErrorCode::overflow));
 static_assert(TG_OR_AND == static_cast<int>(tropical::Semiring::or_and));
 
 // Runs body; whatever it throws becomes a code and this thread's message.

@@ -63,6 +63,12 @@ void execute(BackwardParams params, const DLTensor& a, const CudaOptions& option
   on_device(params, a.device.device_id, options, gpu.backward_workspace, gpu.matmul_backward);
 }
 
+void execute(const CountParams& params, const DLTensor& a, const CudaOptions& options) {
+  if (!on_cuda(a)) return cpu::count_matmul(params);
+  const cuda::Backend& gpu = cuda::backend();
+  on_device(params, a.device.device_id, options, gpu.count_workspace, gpu.count_matmul);
+}
+
 void execute(const ViterbiParams& params, const DLTensor& emission, const CudaOptions& options) {
   if (!on_cuda(emission)) return cpu::viterbi(params);
   const cuda::Backend& gpu = cuda::backend();

@@ -9,6 +9,7 @@ namespace tropical {
 // `a` is the operand as it came: its device is where the work runs.
 void execute(MatmulParams params, const DLTensor& a, const CudaOptions& cuda);
 void execute(BackwardParams params, const DLTensor& a, const CudaOptions& cuda);
+void execute(const CountParams& params, const DLTensor& a, const CudaOptions& cuda);
 void execute(const ViterbiParams& params, const DLTensor& emission, const CudaOptions& cuda);
 void execute(const AlignParams& params, const DLTensor& log_probs, const CudaOptions& cuda);
 

@@ -14,6 +14,11 @@ void matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTen
   execute(validate_matmul(semiring, a, b, c, argmax, options), a, options.cuda);
 }
 
+void count_matmul(Semiring semiring, const DLTensor& a, const DLTensor* a_counts, const DLTensor& b,
+                  const DLTensor* b_counts, const DLTensor& c, const DLTensor& c_counts, const MatmulOptions& options) {
+  execute(validate_count(semiring, a, a_counts, b, b_counts, c, c_counts, options), a, options.cuda);
+}
+
 void matmul_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
                      const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads,
                      const CudaOptions& cuda) {

@@ -72,6 +72,19 @@ struct BackwardParams {
   int threads = 0;
 };
 
+// Values of max_plus or min_plus, and how many candidates reach them. Counts without data are 1, or 0 for the zero.
+struct CountParams {
+  Semiring semiring{};
+  DType dtype{};  // f32 f64 i32 i64
+  int64_t m = 0, n = 0, k = 0;
+  BatchShape batch;
+  Operand a, b, c;
+  Operand a_count, b_count, c_count;
+  bool counts_are_int64 = false;  // otherwise f64
+  int threads = 0;
+  CancelFlag cancel;
+};
+
 // A tensor of known axes; stride 0 where one element serves all.
 struct Strided {
   void* data = nullptr;

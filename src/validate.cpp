@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checks.h"
+#include "counting.h"
 #include "tensor.h"
 #include "visit.h"
 
@@ -154,6 +155,54 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
   p.threads = options.threads;
   p.cancel.flag = options.cancel;
   collapse(p.batch, {&p.a, &p.b, &p.c, &p.argmax});
+  return p;
+}
+
+CountParams validate_count(Semiring semiring, const DLTensor& a, const DLTensor* a_counts, const DLTensor& b,
+                           const DLTensor* b_counts, const DLTensor& c, const DLTensor& c_counts,
+                           const MatmulOptions& options) {
+  CountParams p;
+  p.semiring = semiring;
+  if (semiring != Semiring::max_plus && semiring != Semiring::min_plus)
+    bad_value(std::string("semiring is ") + semiring_name(semiring) + ", expected max_plus or min_plus: others have no counts");
+  p.dtype = operand_dtype(semiring, a, b);
+  bool counts = false;
+  visit_dtype(p.dtype, [&]<class T>() { counts = counts_v<T>; });
+  if (!counts)
+    bad_type(std::string("a has dtype ") + dtype_name(p.dtype) + "; values that are counted are float32, float64, int32 or int64");
+  const ProductShape s = product_shape(a, b);
+  p.m = s.m, p.n = s.n, p.k = s.k, p.batch = s.batch;
+  const DType count = dtype_of(c_counts.dtype, "out_counts");
+  if (count != DType::f64 && count != DType::i64)
+    bad_type(std::string("out_counts has dtype ") + dtype_name(count) + ", expected float64 or int64");
+  p.counts_are_int64 = count == DType::i64;
+
+  const bool row = a.ndim > 1, col = b.ndim > 1;
+  const auto counted = [&](const DLTensor* x, const char* name, const DLTensor& of, bool has_row, bool has_col) {
+    if (!x) return Operand{};
+    check_dtype(*x, name, count, " like the counts of the result");
+    check_shape(*x, name, {of.shape, of.shape + of.ndim});
+    check_tensor(*x, name, a);
+    return operand(*x, p.batch, has_row, has_col);
+  };
+  p.a = operand(a, p.batch, row, true);
+  p.b = operand(b, p.batch, true, col);
+  p.a_count = counted(a_counts, "a_counts", a, row, true);
+  p.b_count = counted(b_counts, "b_counts", b, true, col);
+  check_dtype(c, "out", p.dtype, " like a");
+  check_shape(c, "out", s.full);
+  check_tensor(c, "out", a);
+  check_shape(c_counts, "out_counts", s.full);
+  check_tensor(c_counts, "out_counts", a);
+  p.c = operand(c, p.batch, row, col);
+  p.c_count = operand(c_counts, p.batch, row, col);
+  const DLTensor* read[] = {&a, &b, a_counts, b_counts};
+  const char* names[] = {"a", "b", "a_counts", "b_counts"};
+  check_outputs({&c, &c_counts}, {"out", "out_counts"}, read, names);
+  check_threads(options.threads);
+  p.threads = options.threads;
+  p.cancel.flag = options.cancel;
+  collapse(p.batch, {&p.a, &p.b, &p.c, &p.a_count, &p.b_count, &p.c_count});
   return p;
 }
 

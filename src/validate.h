@@ -11,6 +11,10 @@ namespace tropical {
 MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
                              const DLTensor* argmax, const MatmulOptions& options);
 
+CountParams validate_count(Semiring semiring, const DLTensor& a, const DLTensor* a_counts, const DLTensor& b,
+                           const DLTensor* b_counts, const DLTensor& c, const DLTensor& c_counts,
+                           const MatmulOptions& options);
+
 BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
                                  const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads);
 

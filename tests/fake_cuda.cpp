@@ -35,6 +35,8 @@ void run(const Params* params, const cuda::Queue* queue, void* scratch, cuda::St
     cpu::matmul(*params);
   } else if constexpr (std::is_same_v<Params, BackwardParams>) {
     cpu::matmul_backward(*params);
+  } else if constexpr (std::is_same_v<Params, CountParams>) {
+    cpu::count_matmul(*params);
   } else if constexpr (std::is_same_v<Params, ViterbiParams>) {
     cpu::viterbi(*params);
   } else {
@@ -56,6 +58,8 @@ constexpr cuda::Backend kBackend{
     .matmul = run<MatmulParams>,
     .backward_workspace = workspace<BackwardParams>,
     .matmul_backward = run<BackwardParams>,
+    .count_workspace = workspace<CountParams>,
+    .count_matmul = run<CountParams>,
     .viterbi_workspace = workspace<ViterbiParams>,
     .viterbi = run<ViterbiParams>,
     .align_workspace = workspace<AlignParams>,

@@ -20,7 +20,8 @@ typedef enum {
   TG_UNSUPPORTED = 3,
   TG_CANCELLED = 4,
   TG_OUT_OF_MEMORY = 5,
-  TG_INTERNAL = 6
+  TG_INTERNAL = 6,
+  TG_OVERFLOW = 7  /* an exact result does not fit its dtype */
 } tg_status;
 
 /* An integer type, so that any value may come in and an unknown one is reported. */

@@ -14,6 +14,7 @@ enum class ErrorCode : int {
   cancelled = 4,      // the caller's cancel flag was seen; outputs hold unspecified values
   out_of_memory = 5,
   internal = 6,
+  overflow = 7,  // an exact result does not fit its dtype: Python's OverflowError
 };
 
 class TROPICAL_API Error : public std::runtime_error {

@@ -68,19 +68,32 @@ nb::object matmul_backward_arrays(nb::handle grad_c, nb::handle argmax, nb::hand
 
 std::string canonical_semiring(nb::handle name) { return semiring_name(semiring_of(name)); }
 
-nb::tuple shape_of_product(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  // Only the shapes are looked at; the pointer has to be there and aligned.
-  alignas(8) static char somewhere[8];
-  const auto described = [](const std::vector<int64_t>& shape) {
-    DLTensor t{};
-    t.data = somewhere;
-    t.device = {kDLCPU, 0};
-    t.ndim = static_cast<int32_t>(shape.size());
-    t.dtype = dlpack_dtype<float>();
-    t.shape = const_cast<int64_t*>(shape.data());
-    return t;
-  };
-  return nb::tuple(nb::cast(matmul_shape(described(a), described(b))));
+nb::tuple count_arrays(nb::handle a, nb::handle a_counts, nb::handle b, nb::handle b_counts, nb::handle semiring,
+                       nb::handle threads, nb::handle stream) {
+  const Semiring s = semiring_of(semiring);
+  MatmulOptions options;
+  options.threads = threads_of(threads);
+  const Stream on = stream_of(stream);
+  Array x(a, "a", Access::read, on), y(b, "b", Access::read, on);
+  std::optional<Array> xc, yc;
+  if (!a_counts.is_none()) xc.emplace(a_counts, "a_counts", Access::read, on);
+  if (!b_counts.is_none()) yc.emplace(b_counts, "b_counts", Access::read, on);
+  const std::vector<int64_t> shape = matmul_shape(s, x.tensor(), y.tensor());
+  const DLDataType counted = xc ? xc->tensor().dtype : yc ? yc->tensor().dtype : dlpack_dtype<double>();
+  const nb::bool_ made(true);
+  Output c(made, "out", shape, x.tensor().dtype, x, on), counts(made, "out_counts", shape, counted, x, on);
+  Placement place(x, on);
+  options.cuda = place.options();
+  run_interruptible(work_on_cpu(x.tensor(), shape), watched_work(x.tensor().dtype) / 64, options,
+                    [&](const MatmulOptions& o) {
+                      count_matmul(s, x.tensor(), xc ? &xc->tensor() : nullptr, y.tensor(),
+                                   yc ? &yc->tensor() : nullptr, *c.tensor(), *counts.tensor(), o);
+                    });
+  for (Array* read : {&x, &y}) read->keep_until_done(options.cuda.stream);
+  for (std::optional<Array>* read : {&xc, &yc})
+    if (*read) (*read)->keep_until_done(options.cuda.stream);
+  c.keep_until_done(options.cuda.stream), counts.keep_until_done(options.cuda.stream);
+  return nb::make_tuple(c.result(), counts.result());
 }
 
 // {"max_plus": ("float32", ...), ...}
@@ -169,6 +182,7 @@ void translate(const std::exception_ptr& thrown, void*) {
     if (error.code() == ErrorCode::invalid_value) type = PyExc_ValueError;
     if (error.code() == ErrorCode::invalid_type) type = PyExc_TypeError;
     if (error.code() == ErrorCode::out_of_memory) type = PyExc_MemoryError;
+    if (error.code() == ErrorCode::overflow) type = PyExc_OverflowError;
     PyErr_SetString(type, error.what());
   }
 }
@@ -193,8 +207,9 @@ NB_MODULE(_core, m) {
                 "outputs: tuple[object, object], semiring: object, threads: object, stream: int | None, /) -> "
                 "tuple[typing.Any, typing.Any]"));
   m.def("semiring_name", &canonical_semiring, none, nb::sig("def semiring_name(semiring: object, /) -> str"));
-  m.def("matmul_shape", &shape_of_product,
-        nb::sig("def matmul_shape(a: typing.Sequence[int], b: typing.Sequence[int], /) -> tuple[int, ...]"));
+  m.def("count_matmul", &count_arrays, any, none, any, none, any, none, none,
+        nb::sig("def count_matmul(a: object, a_counts: object | None, b: object, b_counts: object | None, "
+                "semiring: object, threads: object, stream: int | None, /) -> tuple[typing.Any, typing.Any]"));
   m.def("semiring_constants", &constants_of,
         nb::sig("def semiring_constants(semiring: object, dtype: str, /) -> tuple[typing.Any, typing.Any]"));
   bind_closure(m);

@@ -287,3 +287,39 @@ def test_dtypes_of_the_oracle():
         x = np.ones((2, 2), oracle.DTYPES[dtype])
         assert tg.einsum("ij,jk->ik", x, x, semiring=semiring).dtype == x.dtype
         assert tg.einsum("ij->i", x, semiring=semiring).dtype == x.dtype
+
+
+@given(networks())
+def test_counts(network):
+    _, inputs, output, operands, limit = network
+    for semiring, best in (("count_max_plus", np.max), ("count_min_plus", np.min)):
+        values = [np.asarray(np.floor(y.astype(float) / 2)) for y in operands]
+        try:
+            got = tg.einsum(",".join(inputs) + "->" + output, *values, semiring=semiring, memory_limit=limit)
+        except ValueError:
+            continue
+        labels = list(dict.fromkeys(itertools.chain(*inputs)))
+        sizes = {y: n for t, x in zip(inputs, values, strict=True) for y, n in zip(t, x.shape, strict=True)}
+        index = np.ix_(*(np.arange(sizes[y]) for y in labels))
+        total = sum(x[tuple(index[labels.index(y)] for y in t)] for t, x in zip(inputs, values, strict=True))
+        total = np.broadcast_to(total, [sizes[y] for y in labels])
+        left = [y for y in labels if y in output]
+        total = np.moveaxis(total, [labels.index(y) for y in left], range(len(left)))
+        total = total.reshape((*(sizes[y] for y in left), -1))
+        order = [left.index(y) for y in output]
+        np.testing.assert_array_equal(got.values, best(total, axis=-1).transpose(order))
+        ways = (total == best(total, axis=-1, keepdims=True)).sum(-1).transpose(order)
+        np.testing.assert_array_equal(got.counts, ways)
+
+
+def test_counts_that_are_given():
+    a, b = np.array([[0, 1], [1, 0]]), np.array([2, 3])
+    got = tg.einsum("ij,j->", (a, np.full((2, 2), 5)), b, semiring="count_max_plus", return_assignment=True)
+    assert got.value == (4, 5)
+    assert got.value.counts.dtype == np.int64
+    assert got.assignment == {"i": 0, "j": 1}
+    out = np.empty(2, int), np.empty(2)
+    assert tg.einsum("ij->i", a, semiring="count-min-plus", out=out).counts is out[1]
+    assert out[1].tolist() == [1, 1]
+    with pytest.raises(TypeError, match=r"operands\[0\] is a pair, expected an array: max_plus does not count"):
+        tg.einsum("ij->", (a, a), semiring="max_plus")

@@ -14,12 +14,6 @@ models = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(models)
 
 
-def lowest(model, count):
-    """Over all configurations of two values each."""
-    bits = np.arange(1 << count)[:, None] >> np.arange(count) & 1
-    return sum(x[tuple(bits[:, v] for v in variables)] for x, variables in model.terms).min()
-
-
 def solved(model):
     value, configuration = model.solve(optimize="greedy")
     assert model.value(configuration) == value
@@ -31,7 +25,10 @@ def solved(model):
 def test_spin_glasses(seed, size):
     edges = models.square_lattice(size, size)
     model = models.ising(edges, np.random.default_rng(seed).choice([-1.0, 1.0], len(edges)))
-    assert solved(model) == lowest(model, size * size)
+    bits = np.arange(1 << size * size)[:, None] >> np.arange(size * size) & 1
+    energies = sum(x[tuple(bits[:, v] for v in variables)] for x, variables in model.terms)
+    assert solved(model) == energies.min()
+    assert model.count(optimize="greedy") == (energies.min(), (energies == energies.min()).sum())
 
 
 def test_fully_frustrated_torus():
@@ -39,13 +36,15 @@ def test_fully_frustrated_torus():
     edges = models.square_lattice(4, 4, periodic=True)
     couplings = [-1.0 if abs(a - b) in (4, 12) and a % 4 % 2 else 1.0 for a, b in edges]
     model = models.ising(edges, couplings)
-    assert solved(model) == lowest(model, 16) == -16
+    assert solved(model) == -16
+    assert model.count() == (-16, 272)
 
 
 @pytest.mark.parametrize("size", range(1, 13))
 def test_independent_sets_of_grids(size):
     model = models.independent_set(range(size * size), models.square_lattice(size, size))
     assert solved(model) == (size * size + 1) // 2
+    assert model.count(optimize="greedy") == ((size * size + 1) // 2, 1 if size % 2 else 2)
 
 
 def test_independent_sets_of_known_graphs():
@@ -53,8 +52,11 @@ def test_independent_sets_of_known_graphs():
         ring = [(i, (i + 1) % n) for i in range(n)]
         return ring + [(i, i + n) for i in range(n)] + [(n + i, n + (i + k) % n) for i in range(n)]
 
-    for n, k, independent in ((5, 2, 4), (10, 2, 8), (10, 3, 10)):  # Petersen, dodecahedron, Desargues
-        assert solved(models.independent_set(range(2 * n), petersen(n, k))) == independent
+    # Petersen, dodecahedron, Desargues
+    for n, k, independent, sets in ((5, 2, 4, 5), (10, 2, 8, 5), (10, 3, 10, 2)):
+        model = models.independent_set(range(2 * n), petersen(n, k))
+        assert solved(model) == independent
+        assert model.count() == (independent, sets)
 
 
 def test_graphs():

@@ -15,6 +15,7 @@ _install.check()
 
 from typing import Any as _Any  # noqa: E402
 
+from ._count import CountResult, count_matmul  # noqa: E402
 from ._info import __version__, cuda_available, info, semirings  # noqa: E402
 from ._ops import MatmulGradients, MatmulResult, matmul, matmul_backward  # noqa: E402
 from .algorithms import (  # noqa: E402
@@ -37,6 +38,7 @@ from .algorithms.viterbi import ViterbiResult, viterbi  # noqa: E402
 __all__ = [
     "AlignResult",
     "ContractExpression",
+    "CountResult",
     "DivergenceError",
     "EinsumResult",
     "MatmulGradients",
@@ -46,6 +48,7 @@ __all__ = [
     "__version__",
     "closure",
     "contract_expression",
+    "count_matmul",
     "cuda_available",
     "einsum",
     "forced_align",

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 
+#include "counting.h"
 #include "product.h"
 #include "retire.h"
 #include "visit.h"
@@ -94,6 +95,11 @@ void run(const BackwardParams& p, Call& call) {
   visit(p.semiring, p.dtype, [&]<class S, class T>() { gradient<S, T>(p, call); });
 }
 
+void run(const CountParams& p, Call& call) {
+  visit_dtype(p.dtype, [&]<class T>() {
+    if constexpr (counts_v<T>) count_product<T>(p, call);
+  });
+}
 void run(const ViterbiParams& p, Call& call) {
   visit_dtype(p.dtype, [&]<class T>() {
     if constexpr (is_float_v<T>) viterbi<T>(p, call);
@@ -222,6 +228,8 @@ constexpr Backend kBackend = {kAbi,
                               enqueue<MatmulParams>,
                               workspace<BackwardParams>,
                               enqueue<BackwardParams>,
+                              workspace<CountParams>,
+                              enqueue<CountParams>,
                               workspace<ViterbiParams>,
                               enqueue<ViterbiParams>,
                               workspace<AlignParams>,

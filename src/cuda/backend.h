@@ -9,7 +9,7 @@
 namespace tropical::cuda {
 
 // Bumped whenever this file or params.h changes, so that libraries of two builds are never mixed.
-inline constexpr int kAbi = 5;
+inline constexpr int kAbi = 6;
 inline constexpr const char* kEntrySymbol = "tropical_gemm_cuda_backend";
 
 // Where a call runs: the work is enqueued there and nowhere else, and the host never waits for it.
@@ -46,6 +46,9 @@ struct Backend {
   void (*matmul)(const MatmulParams*, const Queue*, void* workspace, Status*);
   size_t (*backward_workspace)(const BackwardParams*, int device, Status*);
   void (*matmul_backward)(const BackwardParams*, const Queue*, void* workspace, Status*);
+  // Integers synchronise: whether they have overflowed is the status.
+  size_t (*count_workspace)(const CountParams*, int device, Status*);
+  void (*count_matmul)(const CountParams*, const Queue*, void* workspace, Status*);
   size_t (*viterbi_workspace)(const ViterbiParams*, int device, Status*);
   void (*viterbi)(const ViterbiParams*, const Queue*, void* workspace, Status*);
   size_t (*align_workspace)(const AlignParams*, int device, Status*);

@@ -12,6 +12,9 @@ template <class S, class In>
 void gradient(const BackwardParams& params, Call& call);
 
 template <class In>
+void count_product(const CountParams& params, Call& call);
+
+template <class In>
 void viterbi(const ViterbiParams& params, Call& call);
 
 template <class In>

@@ -3,11 +3,11 @@
 from typing import Any
 
 from ._plan import Plan, Product
-from ._tensors import batched, diagonal, permuted, total
+from ._tensors import Algebra, diagonal, permuted
 from ._terms import Label
 
 
-def assignment_of(plan: Plan, tensors: list[Any], semiring: str) -> dict[Label, int]:
+def assignment_of(plan: Plan, tensors: list[Any], algebra: Algebra) -> dict[Label, int]:
     """The lowest of the best indices, step by step from the last, by the steps' own products."""
     found: dict[Label, int] = {}
     for step in reversed(plan.steps):
@@ -17,13 +17,10 @@ def assignment_of(plan: Plan, tensors: list[Any], semiring: str) -> dict[Label, 
         if isinstance(step, Product):
             a = _open(tensors[step.a], step.a_labels, step.summed, found).reshape((1, count))
             b = _open(tensors[step.b], step.b_labels, step.summed, found).reshape((count, 1))
-            taken = batched(a, b, semiring, argmax=True).argmax
+            _, index = algebra.taken(a, b)
         else:
             x, labels = diagonal(tensors[step.x], step.labels)
-            taken = total(
-                _open(x, labels, step.summed, found).reshape((1, count)), semiring, argmax=True
-            ).argmax
-        index = max(int(taken[0, 0]), 0)
+            _, index = algebra.taken(_open(x, labels, step.summed, found).reshape((1, count)))
         for label in reversed(step.summed):
             index, found[label] = divmod(index, plan.sizes[label])
     return {label: index for label, index in found.items() if label not in plan.sliced}

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import _core
 from ..._arrays import common_kind
+from ..._count import CountResult
 from ._assign import assignment_of
-from ._plan import Plan, Product, make_plan
-from ._tensors import batched, diagonal, dtype_text, namespace, permuted, total
+from ._plan import Plan, Product, Reduce, make_plan
+from ._tensors import Algebra, Counting, diagonal, permuted
 from ._terms import Label, Terms, of_equation, of_lists, sizes_of
 
 
@@ -47,7 +47,9 @@ def einsum(
         without a name. Without a result, its labels are those that occur once, in order. All operands of
         one library, dtype and device; all sizes of a label are equal.
     semiring
-        One of :data:`tropical_gemm.semirings`, whose dtypes hold.
+        One of :data:`tropical_gemm.semirings`, whose dtypes hold; or ``"count_max_plus"`` or
+        ``"count_min_plus"``, which also count the configurations that reach the value: operands are then pairs
+        ``(values, counts)``, or values alone, as for :func:`tropical_gemm.count_matmul`.
     optimize
         The order: a name or an optimizer that ``opt_einsum.contract_path`` takes, a path (a list of pairs of
         positions), a tree of cotengra, or False for left to right.
@@ -65,7 +67,8 @@ def einsum(
     Returns
     -------
     array or EinsumResult
-        Of the library and dtype of the operands. Gradients flow through torch tensors.
+        Of the library and dtype of the operands; a ``CountResult`` of two where configurations are counted.
+        Gradients flow through torch tensors.
 
     Notes
     -----
@@ -147,7 +150,7 @@ class ContractExpression:
         item_bytes: int = 8,
     ) -> None:
         self._terms, self._shapes = terms, [tuple(map(int, s)) for s in shapes]
-        self._semiring = semiring
+        self._algebra, self._values = algebras(semiring)
         limit = None
         if memory_limit is not None:
             if (
@@ -168,35 +171,55 @@ class ContractExpression:
         """Contracts the operands; see :func:`einsum`."""
         if len(operands) != len(self._shapes):
             raise ValueError(f"{len(operands)} operands came, expected {len(self._shapes)}")
-        kind = common_kind(**{f"operands[{i}]": x for i, x in enumerate(operands)})
-        arrays = [kind.operand(x, f"operands[{i}]") for i, x in enumerate(operands)]
-        for i, (x, shape) in enumerate(zip(arrays, self._shapes, strict=True)):
-            if tuple(x.shape) != shape:
-                raise ValueError(f"operands[{i}] has shape {tuple(x.shape)}, expected {shape}")
-            if x.dtype != arrays[0].dtype:
-                raise TypeError(
-                    f"operands[{i}] has dtype {x.dtype}, expected {arrays[0].dtype} like operands[0]"
-                )
-        _core.semiring_constants(self._semiring, dtype_text(arrays[0]))  # or it says what is wrong
+        arrays = self._checked(operands)
         if return_assignment and self._terms.output:
             raise ValueError(
                 f"return_assignment needs a result without labels, this one has {self._terms.text()}"
             )
-        best = _Best(self._semiring)
+        best = _Best(self._algebra, self._values)
         for fixed in self._slices():
             parts = [_sliced(x, t, fixed) for x, t in zip(arrays, self._terms.inputs, strict=True)]
-            tensors = run(self._plan, parts, self._semiring)
+            tensors = run(self._plan, parts, self._algebra)
             if best.add(tensors[-1], return_assignment):
-                best.assignment = {**fixed, **assignment_of(self._plan, tensors, self._semiring)}
-        value = self._ordered(best.value)
+                values = [x[0] if isinstance(x, tuple) else x for x in tensors]
+                best.assignment = {**fixed, **assignment_of(self._plan, values, self._values)}
+        value = self._algebra.each(self._ordered, best.value)
         if out is not None:
             value = _written(out, value)
-        elif isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
+        else:
+            value = self._algebra.each(_scalar, value)
+            value = CountResult._make(value) if isinstance(value, tuple) else value
         if not return_assignment:
             return value
         assert best.assignment is not None
         return EinsumResult(value, {label: best.assignment[label] for label in self._sizes})
+
+    def _checked(self, operands: Sequence[Any]) -> list[Any]:
+        """Operands of one kind, of the shapes and the dtype that are wanted; pairs where counts are."""
+        named: dict[str, Any] = {}
+        for i, x in enumerate(operands):
+            named[f"operands[{i}]"] = x[0] if isinstance(x, tuple) else x
+            if isinstance(x, tuple):
+                named[f"operands[{i}][1]"] = x[1]
+        kind = common_kind(**named)
+        read = {name: kind.operand(x, name) for name, x in named.items()}
+        first = read["operands[0]"]
+        for i, shape in enumerate(self._shapes):
+            x = read[f"operands[{i}]"]
+            counts = read.get(f"operands[{i}][1]", x)
+            if not tuple(x.shape) == tuple(counts.shape) == shape:
+                raise ValueError(
+                    f"operands[{i}] has shape {tuple((x if tuple(x.shape) != shape else counts).shape)}, "
+                    f"expected {shape}"
+                )
+            if x.dtype != first.dtype:
+                raise TypeError(
+                    f"operands[{i}] has dtype {x.dtype}, expected {first.dtype} like operands[0]"
+                )
+        self._algebra.check(first)
+        arrays = [read[f"operands[{i}]"] for i in range(len(operands))]
+        pairs = [(x, read.get(f"operands[{i}][1]")) for i, x in enumerate(arrays)]
+        return self._algebra.operands(pairs)
 
     def _slices(self) -> Any:
         sliced = self._plan.sliced
@@ -212,8 +235,8 @@ class ContractExpression:
 class _Best:
     """The sum over slices, and the assignment of the first that is the best."""
 
-    def __init__(self, semiring: str) -> None:
-        self.semiring = semiring
+    def __init__(self, algebra: Algebra, values: Algebra) -> None:
+        self.algebra, self.values = algebra, values
         self.value: Any = None
         self.assignment: dict[Label, int] | None = None
 
@@ -222,39 +245,59 @@ class _Best:
         if self.value is None:
             self.value = value
             return wanted
-        both = namespace(value).stack([self.value.reshape(-1), value.reshape(-1)], -1)
+        both = self.algebra.stacked(self.value, value)
+        shape = (value[0] if isinstance(value, tuple) else value).shape
+        self.value = self.algebra.each(lambda x: x.reshape(shape), self.algebra.total(both))
         if not wanted:
-            self.value = total(both, self.semiring).reshape(value.shape)
             return False
-        got = total(both, self.semiring, argmax=True)
-        self.value = got.values.reshape(value.shape)
-        return int(got.argmax[0, 0]) == 1
+        _, index = self.values.taken(both[0] if isinstance(both, tuple) else both)
+        return index == 1
 
 
-def run(plan: Plan, operands: list[Any], semiring: str) -> list[Any]:
+def algebras(semiring: Any) -> tuple[Algebra, Algebra]:
+    """The algebra of a contraction, and that of its values."""
+    if isinstance(semiring, str) and semiring.lower().replace("-", "_").startswith("count_"):
+        return Counting(semiring[len("count_") :]), Algebra(semiring[len("count_") :])
+    return Algebra(semiring), Algebra(semiring)
+
+
+def run(plan: Plan, operands: list[Any], algebra: Algebra) -> list[Any]:
     """All tensors of the plan, the operands first."""
     tensors = list(operands)
     for step in plan.steps:
         if isinstance(step, Product):
-            a = permuted(tensors[step.a], step.a_order).reshape(step.a_shape)
-            b = permuted(tensors[step.b], step.b_order).reshape(step.b_shape)
-            tensors.append(batched(a, b, semiring).reshape(step.c_shape))
-            continue
-        x, labels = diagonal(tensors[step.x], step.labels)
-        x = permuted(x, tuple(labels.index(y) for y in (*step.kept, *step.summed)))
-        if step.summed:
-            kept = tuple(plan.sizes[y] for y in step.kept)
-            x = total(
-                x.reshape((math.prod(kept), -1 if x.size else plan.elements(step.summed))), semiring
-            ).reshape(kept)
-        tensors.append(x)
+            tensors.append(algebra.product(step, tensors[step.a], tensors[step.b]))
+        else:
+            tensors.append(_reduced(plan, step, tensors[step.x], algebra))
     return tensors
+
+
+def _reduced(plan: Plan, step: Reduce, x: Any, algebra: Algebra) -> Any:
+    order = (*step.kept, *step.summed)
+
+    def on_diagonal(part: Any) -> Any:
+        view, labels = diagonal(part, step.labels)
+        return permuted(view, tuple(labels.index(y) for y in order))
+
+    x = algebra.each(on_diagonal, x)
+    if not step.summed:
+        return x
+    kept = tuple(plan.sizes[y] for y in step.kept)
+    matrix = (math.prod(kept), plan.elements(step.summed))
+    total = algebra.total(algebra.each(lambda part: part.reshape(matrix), x))
+    return algebra.each(lambda part: part.reshape(kept), total)
+
+
+def _scalar(x: Any) -> Any:
+    return x[()] if isinstance(x, np.ndarray) and x.ndim == 0 else x
 
 
 def _sliced(x: Any, term: tuple[Label, ...], fixed: dict[Label, int]) -> Any:
     """``x`` at one index of the sliced labels, which keep an axis of size 1."""
     if not any(label in fixed for label in term):
         return x
+    if isinstance(x, tuple):
+        return tuple(_sliced(part, term, fixed) for part in x)
     return x[tuple(slice(fixed[y], fixed[y] + 1) if y in fixed else slice(None) for y in term)]
 
 
@@ -263,6 +306,8 @@ def _rank(x: Any, which: int) -> int:
 
 
 def _shape(x: Any, which: int) -> tuple[int, ...]:
+    if isinstance(x, tuple) and len(x) == 2:
+        x = x[0]
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         raise TypeError(
             f"operands[{which}] is of type {type(x).__name__}, expected an array; use numpy.asarray"
@@ -271,6 +316,10 @@ def _shape(x: Any, which: int) -> tuple[int, ...]:
 
 
 def _written(out: Any, value: Any) -> Any:
+    if isinstance(value, tuple):
+        if not isinstance(out, tuple) or len(out) != 2:
+            raise TypeError(f"out is of type {type(out).__name__}, expected a pair (values, counts)")
+        return CountResult._make(_written(x, y) for x, y in zip(out, value, strict=True))
     if tuple(out.shape) != tuple(value.shape) or out.dtype != value.dtype:
         raise ValueError(
             f"out has shape {tuple(out.shape)} and dtype {out.dtype}, "

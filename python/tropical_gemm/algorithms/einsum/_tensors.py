@@ -1,4 +1,4 @@
-"""Axes of arrays of any library, and the two operations that a contraction is made of."""
+"""Axes of arrays of any library, and the operations that a contraction is made of."""
 
 import sys
 from typing import Any
@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ..._count import count_matmul
 from ..._ops import matmul
+from ._plan import Product
 
 identity = tuple(range(64))
 
@@ -46,19 +48,90 @@ def diagonal(x: Any, labels: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     return x, labels
 
 
-def batched(a: Any, b: Any, semiring: str, argmax: bool = False) -> Any:
-    """``(B, M, K)`` times ``(B, K, N)``."""
-    return matmul(a, b, semiring=semiring, return_argmax=argmax)
+class Algebra:
+    """The two operations of a contraction, on plain arrays."""
+
+    def __init__(self, semiring: str) -> None:
+        self.semiring = semiring
+
+    def check(self, x: Any) -> None:
+        """Says what is wrong with the semiring, or with the dtype of an operand."""
+        _core.semiring_constants(self.semiring, dtype_text(x))
+
+    def each(self, operation: Any, x: Any) -> Any:
+        """An operation on axes, on all arrays that make a tensor."""
+        return operation(x)
+
+    def operands(self, pairs: list[tuple[Any, Any]]) -> list[Any]:
+        """From values and counts, which are None where none came."""
+        for i, (_, counts) in enumerate(pairs):
+            if counts is not None:
+                raise TypeError(f"operands[{i}] is a pair, expected an array: {self.semiring} does not count")
+        return [x for x, _ in pairs]
+
+    def product(self, step: Product, a: Any, b: Any) -> Any:
+        x = permuted(a, step.a_order).reshape(step.a_shape)
+        y = permuted(b, step.b_order).reshape(step.b_shape)
+        return self.batched(x, y).reshape(step.c_shape)
+
+    def stacked(self, x: Any, y: Any) -> Any:
+        return namespace(x).stack([x.reshape(-1), y.reshape(-1)], -1)
+
+    def batched(self, a: Any, b: Any) -> Any:
+        """``(B, M, K)`` times ``(B, K, N)``."""
+        return matmul(a, b, semiring=self.semiring)
+
+    def total(self, x: Any) -> Any:
+        """``(M, K)`` summed over K: ``(M, 1)``."""
+        return self.batched(x, _ones(self.semiring, x, x.shape[1]))
+
+    def taken(self, a: Any, b: Any | None = None) -> tuple[Any, int]:
+        """``(1, K)`` times ``(K, 1)``, or the sum of the former: the value, and the lowest k that gives it."""
+        b = _ones(self.semiring, a, a.shape[1]) if b is None else b
+        got = matmul(a, b, semiring=self.semiring, return_argmax=True)
+        return got.values, max(int(got.argmax[0, 0]), 0)
 
 
-def ones(semiring: str, like: Any, count: int) -> Any:
+class Counting(Algebra):
+    """The same on pairs of values and counts."""
+
+    def each(self, operation: Any, x: Any) -> Any:
+        return operation(x[0]), operation(x[1])
+
+    def operands(self, pairs: list[tuple[Any, Any]]) -> list[Any]:
+        given = next((counts for _, counts in pairs if counts is not None), None)
+        return [
+            (x, self._implied(x, given) if counts is None else counts) for x, counts in pairs
+        ]
+
+    def product(self, step: Product, a: Any, b: Any) -> Any:
+        x = self.each(lambda part: permuted(part, step.a_order).reshape(step.a_shape), a)
+        y = self.each(lambda part: permuted(part, step.b_order).reshape(step.b_shape), b)
+        return self.each(lambda part: part.reshape(step.c_shape), self.batched(x, y))
+
+    def stacked(self, x: Any, y: Any) -> Any:
+        return tuple(super(Counting, self).stacked(u, v) for u, v in zip(x, y, strict=True))
+
+    def batched(self, a: Any, b: Any) -> Any:
+        return tuple(count_matmul(a, b, semiring=self.semiring))
+
+    def total(self, x: Any) -> Any:
+        values, counts = x
+        n = values.shape[1]
+        one = namespace(counts).ones_like(counts[:1]).reshape((n, 1))
+        return self.batched(x, (_ones(self.semiring, values, n), one))
+
+    def _implied(self, x: Any, like: Any) -> Any:
+        """Values alone count 1, or 0 where they are the zero; in the dtype of other counts."""
+        zero = _core.semiring_constants(self.semiring, dtype_text(x))[0]
+        xp = namespace(x)
+        dtype = xp.float64 if like is None else like.dtype
+        return xp.where(x == zero, xp.zeros_like(x, dtype=dtype), xp.ones_like(x, dtype=dtype))
+
+
+def _ones(semiring: str, like: Any, count: int) -> Any:
     """``count`` times what is neutral for the inner operation, as a column."""
     value = _core.semiring_constants(semiring, dtype_text(like))[1]
     xp = namespace(like)
     options = {"device": like.device} if xp.__name__ == "torch" else {}
     return xp.full((count, 1), value, dtype=like.dtype, **options)
-
-
-def total(x: Any, semiring: str, argmax: bool = False) -> Any:
-    """``(M, K)`` summed over K: ``(M, 1)``."""
-    return matmul(x, ones(semiring, x, x.shape[1]), semiring=semiring, return_argmax=argmax)
