@@ -9,8 +9,8 @@
 namespace tropical {
 
 template <class T>
-inline constexpr bool counts_v = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> ||
-                                 std::is_same_v<T, int64_t>;
+inline constexpr bool counts_v =
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
 __extension__ typedef __int128 int128;
 

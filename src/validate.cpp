@@ -164,12 +164,14 @@ CountParams validate_count(Semiring semiring, const DLTensor& a, const DLTensor*
   CountParams p;
   p.semiring = semiring;
   if (semiring != Semiring::max_plus && semiring != Semiring::min_plus)
-    bad_value(std::string("semiring is ") + semiring_name(semiring) + ", expected max_plus or min_plus: others have no counts");
+    bad_value(std::string("semiring is ") + semiring_name(semiring) +
+              ", expected max_plus or min_plus: others have no counts");
   p.dtype = operand_dtype(semiring, a, b);
   bool counts = false;
   visit_dtype(p.dtype, [&]<class T>() { counts = counts_v<T>; });
   if (!counts)
-    bad_type(std::string("a has dtype ") + dtype_name(p.dtype) + "; values that are counted are float32, float64, int32 or int64");
+    bad_type(std::string("a has dtype ") + dtype_name(p.dtype) +
+             "; values that are counted are float32, float64, int32 or int64");
   const ProductShape s = product_shape(a, b);
   p.m = s.m, p.n = s.n, p.k = s.k, p.batch = s.batch;
   const DType count = dtype_of(c_counts.dtype, "out_counts");

@@ -21,7 +21,7 @@ typedef enum {
   TG_CANCELLED = 4,
   TG_OUT_OF_MEMORY = 5,
   TG_INTERNAL = 6,
-  TG_OVERFLOW = 7  /* an exact result does not fit its dtype */
+  TG_OVERFLOW = 7 /* an exact result does not fit its dtype */
 } tg_status;
 
 /* An integer type, so that any value may come in and an unknown one is reported. */

@@ -44,10 +44,11 @@ TROPICAL_API std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor
 TROPICAL_API void matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
                          const DLTensor* argmax = nullptr, const MatmulOptions& options = {});
 
-// The product of values with multiplicities: c[i,j] is the best of the candidates a[i,k] + b[k,j], and c_counts[i,j] the
-// sum of a_counts[i,k] * b_counts[k,j] over those that equal it; 0 where c is the semiring's zero or NaN.
+// The product of values with multiplicities: c[i,j] is the best of the candidates a[i,k] + b[k,j], and c_counts[i,j]
+// the sum of a_counts[i,k] * b_counts[k,j] over those that equal it; 0 where c is the semiring's zero or NaN.
 //   semiring  max_plus or min_plus; values f32 f64 i32 i64 of any strides, as for matmul
-//   counts    of the shape of their values, f64 or i64, all of one dtype; nullptr for 1, or 0 where the value is the zero
+//   counts    of the shape of their values, f64 or i64, all of one dtype; nullptr for 1, or 0 where the value is the
+//   zero
 // Throws Error(overflow) for integer values and i64 counts of the result that do not fit; the outputs then hold
 // unspecified values. On a CUDA device the host waits where values or counts are integers.
 TROPICAL_API void count_matmul(Semiring semiring, const DLTensor& a, const DLTensor* a_counts, const DLTensor& b,

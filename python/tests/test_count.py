@@ -41,8 +41,15 @@ def test_meaning(data):
     draw = data.draw
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     semiring = draw(st.sampled_from(("max_plus", "min_plus")))
-    dtype, counted = draw(st.sampled_from(("float32", "float64", "int32", "int64"))), draw(st.sampled_from("fi"))
-    m, n, k = draw(st.sampled_from((0, 1, 3, 33))), draw(st.sampled_from((1, 2, 65))), draw(st.sampled_from((0, 1, 9)))
+    dtype, counted = (
+        draw(st.sampled_from(("float32", "float64", "int32", "int64"))),
+        draw(st.sampled_from("fi")),
+    )
+    m, n, k = (
+        draw(st.sampled_from((0, 1, 3, 33))),
+        draw(st.sampled_from((1, 2, 65))),
+        draw(st.sampled_from((0, 1, 9))),
+    )
     extreme = draw(st.booleans())
     threads = draw(st.sampled_from((1, 3)))
 
@@ -104,9 +111,7 @@ def test_reference_data():
     for file in files:
         case = json.loads(file.read_text())
         a, b, expected = (np.array(case[key], np.float32) for key in ("a", "b", "c_expected"))
-        got = tg.count_matmul(
-            *((x[..., 0], x[..., 1].astype(float)) for x in (a, b)), semiring="max_plus"
-        )
+        got = tg.count_matmul(*((x[..., 0], x[..., 1].astype(float)) for x in (a, b)), semiring="max_plus")
         np.testing.assert_array_equal(got.values, expected[..., 0])
         np.testing.assert_array_equal(got.counts, expected[..., 1].astype(float))
 
@@ -118,11 +123,29 @@ X = np.zeros((2, 2))
     ("a", "b", "semiring", "error", "text"),
     [
         (X, X, "max_mul", ValueError, "semiring is max_mul, expected max_plus or min_plus"),
-        (X.astype(np.float16), X.astype(np.float16), "max_plus", TypeError, "a has dtype float16; values that are"),
+        (
+            X.astype(np.float16),
+            X.astype(np.float16),
+            "max_plus",
+            TypeError,
+            "a has dtype float16; values that are",
+        ),
         ((X, X, X), X, "max_plus", ValueError, "a is a tuple of 3, expected values or a pair"),
         ((X, np.zeros((2, 3))), X, "max_plus", ValueError, r"a_counts has shape \(2, 3\), expected \(2, 2\)"),
-        ((X, X.astype(np.float32)), X, "max_plus", TypeError, "out_counts has dtype float32, expected float64 or"),
-        ((X, X), (X, X.astype(int)), "max_plus", TypeError, "b_counts has dtype int64, expected float64 like"),
+        (
+            (X, X.astype(np.float32)),
+            X,
+            "max_plus",
+            TypeError,
+            "out_counts has dtype float32, expected float64 or",
+        ),
+        (
+            (X, X),
+            (X, X.astype(int)),
+            "max_plus",
+            TypeError,
+            "b_counts has dtype int64, expected float64 like",
+        ),
         (X, np.zeros((3, 2)), "max_plus", ValueError, "the last axis of a"),
     ],
 )

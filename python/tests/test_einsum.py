@@ -321,5 +321,7 @@ def test_counts_that_are_given():
     out = np.empty(2, int), np.empty(2)
     assert tg.einsum("ij->i", a, semiring="count-min-plus", out=out).counts is out[1]
     assert out[1].tolist() == [1, 1]
-    with pytest.raises(TypeError, match=r"operands\[0\] is a pair, expected an array: max_plus does not count"):
+    with pytest.raises(
+        TypeError, match=r"operands\[0\] is a pair, expected an array: max_plus has no counts"
+    ):
         tg.einsum("ij->", (a, a), semiring="max_plus")

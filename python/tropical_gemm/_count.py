@@ -18,16 +18,16 @@ def count_matmul(
 ) -> CountResult:
     """Matrix product that also counts how many candidates reach each value.
 
-    ``values`` is the product of the values; ``counts[i, j]`` is the sum of ``a_counts[i, k] * b_counts[k, j]``
-    over all k whose candidate equals ``values[i, j]``. Contracted over a model it is the ground-state energy and
-    its degeneracy.
+    ``values`` is the product of the values; ``counts[i, j]`` is the sum of ``a_counts[i, k] * b_counts[k,
+    j]`` over all k whose candidate equals ``values[i, j]``. Contracted over a model it is the ground-state
+    energy and its degeneracy.
 
     Parameters
     ----------
     a, b
         Pairs ``(values, counts)``, or values alone, which count 1, or 0 where they are the semiring's zero.
-        Values are float32, float64, int32 or int64, in shapes as for :func:`tropical_gemm.matmul`; counts have
-        the shape of their values and are float64 (exact to 2^53) or int64, of one dtype.
+        Values are float32, float64, int32 or int64, in shapes as for :func:`tropical_gemm.matmul`; counts
+        have the shape of their values and are float64 (exact to 2^53) or int64, of one dtype.
     semiring
         ``"max_plus"`` or ``"min_plus"``.
     stream, threads

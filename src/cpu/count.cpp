@@ -1,5 +1,5 @@
-// The product of values with multiplicities: tiles of the result, each with its panels of A and B packed in the types of
-// the computation. Every k is taken once.
+// The product of values with multiplicities: tiles of the result, each with its panels of A and B packed in the types
+// of the computation. Every k is taken once.
 #include <algorithm>
 #include <atomic>
 
@@ -31,8 +31,7 @@ class Counter {
                         static_cast<double>(std::max<int64_t>(p_.k, 1));
     parallel_for(p_.batch.count() * down * across, work < kThreadWork ? 1 : thread_count(p_.threads),
                  [&](int64_t task, int) {
-                   if (p_.cancel.raised())
-                     throw Error(ErrorCode::cancelled, "the product was cancelled by its caller");
+                   if (p_.cancel.raised()) throw Error(ErrorCode::cancelled, "the product was cancelled by its caller");
                    tile(task / (down * across), task / across % down * kRows, task % across * kCols);
                  });
     if (values_overflow_) throw Error(ErrorCode::overflow, kValueOverflow);
@@ -47,7 +46,8 @@ class Counter {
   Element load(const Operand& x, const Operand& counts, int64_t at, int64_t count_at) const {
     const T value = static_cast<const T*>(x.data)[at];
     const bool zero = value == (is_min_ ? highest<T>() : lowest<T>());
-    const C count = counts.data ? static_cast<C>(static_cast<const Stored*>(counts.data)[count_at]) : static_cast<C>(zero ? 0 : 1);
+    const C count =
+        counts.data ? static_cast<C>(static_cast<const Stored*>(counts.data)[count_at]) : static_cast<C>(zero ? 0 : 1);
     return {Rule::load(value, is_min_), count};
   }
 
@@ -82,8 +82,7 @@ class Counter {
     }
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < cols; ++j)
-        store(best[i * kCols + j], found[i * kCols + j],
-              at(p_.c) + (i0 + i) * p_.c.row + (j0 + j) * p_.c.col,
+        store(best[i * kCols + j], found[i * kCols + j], at(p_.c) + (i0 + i) * p_.c.row + (j0 + j) * p_.c.col,
               at(p_.c_count) + (i0 + i) * p_.c_count.row + (j0 + j) * p_.c_count.col);
   }
 

@@ -48,8 +48,8 @@ def einsum(
         one library, dtype and device; all sizes of a label are equal.
     semiring
         One of :data:`tropical_gemm.semirings`, whose dtypes hold; or ``"count_max_plus"`` or
-        ``"count_min_plus"``, which also count the configurations that reach the value: operands are then pairs
-        ``(values, counts)``, or values alone, as for :func:`tropical_gemm.count_matmul`.
+        ``"count_min_plus"``, which also count the configurations that reach the value: operands are then
+        pairs ``(values, counts)``, or values alone, as for :func:`tropical_gemm.count_matmul`.
     optimize
         The order: a name or an optimizer that ``opt_einsum.contract_path`` takes, a path (a list of pairs of
         positions), a tree of cotengra, or False for left to right.
@@ -213,9 +213,7 @@ class ContractExpression:
                     f"expected {shape}"
                 )
             if x.dtype != first.dtype:
-                raise TypeError(
-                    f"operands[{i}] has dtype {x.dtype}, expected {first.dtype} like operands[0]"
-                )
+                raise TypeError(f"operands[{i}] has dtype {x.dtype}, expected {first.dtype} like operands[0]")
         self._algebra.check(first)
         arrays = [read[f"operands[{i}]"] for i in range(len(operands))]
         pairs = [(x, read.get(f"operands[{i}][1]")) for i, x in enumerate(arrays)]

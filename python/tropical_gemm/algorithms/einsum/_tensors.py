@@ -66,7 +66,7 @@ class Algebra:
         """From values and counts, which are None where none came."""
         for i, (_, counts) in enumerate(pairs):
             if counts is not None:
-                raise TypeError(f"operands[{i}] is a pair, expected an array: {self.semiring} does not count")
+                raise TypeError(f"operands[{i}] is a pair, expected an array: {self.semiring} has no counts")
         return [x for x, _ in pairs]
 
     def product(self, step: Product, a: Any, b: Any) -> Any:
@@ -86,7 +86,7 @@ class Algebra:
         return self.batched(x, _ones(self.semiring, x, x.shape[1]))
 
     def taken(self, a: Any, b: Any | None = None) -> tuple[Any, int]:
-        """``(1, K)`` times ``(K, 1)``, or the sum of the former: the value, and the lowest k that gives it."""
+        """``(1, K)`` times ``(K, 1)``, or the sum of the former: the value, and the lowest k that has it."""
         b = _ones(self.semiring, a, a.shape[1]) if b is None else b
         got = matmul(a, b, semiring=self.semiring, return_argmax=True)
         return got.values, max(int(got.argmax[0, 0]), 0)
@@ -100,9 +100,7 @@ class Counting(Algebra):
 
     def operands(self, pairs: list[tuple[Any, Any]]) -> list[Any]:
         given = next((counts for _, counts in pairs if counts is not None), None)
-        return [
-            (x, self._implied(x, given) if counts is None else counts) for x, counts in pairs
-        ]
+        return [(x, self._implied(x, given) if counts is None else counts) for x, counts in pairs]
 
     def product(self, step: Product, a: Any, b: Any) -> Any:
         x = self.each(lambda part: permuted(part, step.a_order).reshape(step.a_shape), a)
