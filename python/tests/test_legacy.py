@@ -79,6 +79,10 @@ def test_dlpack_in_host_memory_gives_flat_arrays():
         tg.maxplus_matmul_dlpack(a[None], b)
     with pytest.raises(TypeError, match="list"):
         tg.maxplus_matmul_dlpack([[1.0]], b)
+    with pytest.raises(RuntimeError, match="b is in host memory"):
+        tg.maxplus_matmul_batched_dlpack(a[None].__dlpack__(), b[None])
+    with pytest.raises(ValueError, match="the product of a and b has 3 dimensions, expected 2"):
+        tg.maxplus_matmul_dlpack(a[None].__dlpack__(), b[None].__dlpack__())
 
 
 def test_errors():

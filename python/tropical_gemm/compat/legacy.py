@@ -118,13 +118,21 @@ def _dlpack(semiring: str, ndim: int) -> Function:
                 )
             if getattr(x, "ndim", ndim) != ndim:
                 raise ValueError(f"{argument} has {x.ndim} dimensions, expected {ndim}")
-        if ndim == 3 and getattr(a, "shape", "?")[:1] != getattr(b, "shape", "?")[:1]:
+            if ndim == 3 and hasattr(x, "__dlpack_device__"):
+                _refuse_host(x, argument)
+        if ndim == 3 and hasattr(a, "shape") and hasattr(b, "shape") and a.shape[:1] != b.shape[:1]:
             raise ValueError(f"Batch size mismatch: A has shape {a.shape}, B has shape {b.shape}")
         made = _call(a, b, semiring, argmax=True)
-        if int(made[0].__dlpack_device__()[0]) == _CPU:
-            if ndim == 3:
-                raise RuntimeError("a is in host memory, expected an array on a CUDA device")
-            return tuple(np.from_dlpack(part).ravel() for part in made)
+        on_host = int(made[0].__dlpack_device__()[0]) == _CPU
+        if ndim == 3:
+            _refuse_host(made[0], "a")
+        if on_host:
+            made = tuple(map(np.from_dlpack, made))
+        # Capsules do not say what they hold before they are taken.
+        if len(made[0].shape) != ndim:
+            raise ValueError(f"the product of a and b has {len(made[0].shape)} dimensions, expected {ndim}")
+        if on_host:
+            return tuple(part.ravel() for part in made)
         # No more order than a bare capsule can carry: the consumer works on the stream that this call used.
         return tuple(part.__dlpack__(stream=_NO_ORDER) for part in made)
 
@@ -133,6 +141,11 @@ def _dlpack(semiring: str, ndim: int) -> Function:
 
 _CPU = 1
 _NO_ORDER = -1
+
+
+def _refuse_host(x: Any, argument: str) -> None:
+    if int(x.__dlpack_device__()[0]) == _CPU:
+        raise RuntimeError(f"{argument} is in host memory, expected an array on a CUDA device")
 
 
 def _table() -> Iterator[tuple[str, str, Function]]:
