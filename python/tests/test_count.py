@@ -60,7 +60,8 @@ def test_meaning(data):
             x[rng.random(shape) < 0.05] = np.nan
             x[rng.random(shape) < 0.05] = -oracle.zero(semiring, x.dtype)
         if dtype == "int64" and extreme:
-            x = np.where(rng.random(shape) < 0.3, rng.choice([2**62, -(2**62), 2**61], shape), x)
+            edges = [2**62, -(2**62), 2**61, np.iinfo(np.int64).max, np.iinfo(np.int64).min]
+            x = np.where(rng.random(shape) < 0.3, rng.choice(edges, shape), x)
         counts = rng.integers(0, 2**40 if extreme else 4, shape).astype(np.int64 if counted == "i" else float)
         lay = draw(st.sampled_from(("C", "F", "step", "reversed")))
         return laid_out(x, lay), laid_out(counts, lay)
@@ -152,3 +153,12 @@ X = np.zeros((2, 2))
 def test_bad_input(a, b, semiring, error, text):
     with pytest.raises(error, match=text):
         tg.count_matmul(a, b, semiring=semiring)
+
+
+def test_jax_needs_64_bits():
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.zeros((2, 2))
+    with pytest.raises(TypeError, match="jax_enable_x64"):
+        tg.count_matmul(x, x, semiring="max_plus")
+    with pytest.raises(TypeError, match="jax_enable_x64"):
+        tg.einsum("ij,jk->ik", x, x, semiring="count_max_plus")

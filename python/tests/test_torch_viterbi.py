@@ -60,6 +60,21 @@ def test_impossible_and_half():
     assert not e.grad[1].any()
 
 
+def test_half_sums_may_leave_the_range_of_half():
+    e = torch.full((5000, 2), -20.0, dtype=torch.float16, requires_grad=True)
+    tg.viterbi(e, torch.full((2, 2), -1.0, dtype=torch.float16)).scores.backward()
+    assert e.grad.float().sum() == 5000
+
+
+def test_gradient_of_a_shared_matrix_takes_its_own_memory():
+    e, a = torch.zeros(400, 200), torch.zeros(200, 200, requires_grad=True)
+    scores = tg.viterbi(e, a).scores
+    with torch.profiler.profile(profile_memory=True) as profile:
+        scores.backward()
+    assert max(event.cpu_memory_usage for event in profile.events()) < 4 << 20  # not steps x states x states
+    assert a.grad.sum() == 399
+
+
 def test_gradcheck():
     tensors = [x.requires_grad_() for x in problem(1)]
     score = lambda *x: tg.viterbi(*x).scores  # noqa: E731

@@ -154,6 +154,10 @@ class Jax(Kind):
     def jax(self) -> Any:
         return sys.modules["jax"]
 
+    def wide(self) -> bool:
+        """Whether JAX has 64-bit types now."""
+        return bool(self.jax.config.jax_enable_x64)
+
     def operand(self, x: Any, argument: str) -> Any:
         if isinstance(x, self.jax.core.Tracer):
             raise TypeError(

@@ -116,17 +116,16 @@ class Counter {
   std::atomic<bool> values_overflow_{false}, counts_overflow_{false};
 };
 
-// The largest |x| of an operand; integers only, infinities left out.
-template <class T>
-double magnitude(const CountParams& p, const Operand& x, int64_t rows, int64_t cols, bool skip_extremes) {
+// The largest |x| of an operand; `skipped` says which elements are left out.
+template <class T, class Skipped>
+double magnitude(const CountParams& p, const Operand& x, int64_t rows, int64_t cols, Skipped skipped) {
   double most = 0;
   for (int64_t g = 0; g < p.batch.count(); ++g) {
     const T* data = static_cast<const T*>(x.data) + p.batch.offset(x, g);
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < cols; ++j) {
         const T v = data[i * x.row + j * x.col];
-        if (skip_extremes && (v == highest<T>() || v == lowest<T>())) continue;
-        most = std::max(most, v < 0 ? -static_cast<double>(v) : static_cast<double>(v));
+        if (!skipped(v)) most = std::max(most, v < 0 ? -static_cast<double>(v) : static_cast<double>(v));
       }
   }
   return most;
@@ -134,8 +133,9 @@ double magnitude(const CountParams& p, const Operand& x, int64_t rows, int64_t c
 
 // Whether every sum of counts stays far within int64.
 bool counts_are_small(const CountParams& p) {
-  const double a = p.a_count.data ? magnitude<int64_t>(p, p.a_count, p.m, p.k, false) : 1;
-  const double b = p.b_count.data ? magnitude<int64_t>(p, p.b_count, p.k, p.n, false) : 1;
+  const auto none = [](int64_t) { return false; };
+  const double a = p.a_count.data ? magnitude<int64_t>(p, p.a_count, p.m, p.k, none) : 1;
+  const double b = p.b_count.data ? magnitude<int64_t>(p, p.b_count, p.k, p.n, none) : 1;
   return a * b * static_cast<double>(p.k) < 0x1p62;
 }
 
@@ -155,7 +155,10 @@ void count_matmul(const CountParams& p) {
   if (p.m == 0 || p.n == 0 || p.batch.count() == 0) return;
   visit_dtype(p.dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, int64_t>) {
-      const double most = std::max(magnitude<T>(p, p.a, p.m, p.k, true), magnitude<T>(p, p.b, p.k, p.n, true));
+      // Only the zero is mapped to what absorbs; the extreme at the other end is a number.
+      const T zero = p.semiring == Semiring::min_plus ? highest<T>() : lowest<T>();
+      const auto is_zero = [zero](T x) { return x == zero; };
+      const double most = std::max(magnitude<T>(p, p.a, p.m, p.k, is_zero), magnitude<T>(p, p.b, p.k, p.n, is_zero));
       if (most < 0x1p59)
         with_counts<T, int64_t>(p);
       else

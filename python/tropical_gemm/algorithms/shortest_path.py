@@ -81,7 +81,8 @@ def shortest_path(
     distances
         (n, n), (s, n) for s ``indices``, or (n,) for one: of the kind and dtype of ``csgraph`` (float32 for
         bool; NumPy for sparse ones). Unreachable nodes have inf, for integers the dtype's maximum. Integers
-        are exact; floats are within n roundings of the length of a shortest path.
+        are exact; floats are within n roundings of the length of a shortest path, or, where weights are
+        negative, of the largest potential that they were shifted by.
     predecessors
         int32, of the same shape: the node before j on a shortest path from i, -9999 for i itself and where
         there is no path. They always lead back to i (see :func:`reconstruct_path`), also along edges of

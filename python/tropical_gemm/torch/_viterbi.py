@@ -42,30 +42,33 @@ def viterbi(
         paths, scores = torch.ops.tropical_gemm.viterbi(
             *(constant.get(x) for x in _NAMES), ends, scan, threads
         )
-    along = _along(arrays, paths).to(scores.dtype)
-    # The score itself, to the bit, with the gradient of the sum; an infinite sum has none.
-    return _plain.ViterbiResult(paths, scores + torch.where(along.isfinite(), along - along.detach(), 0))
+    along = _along(arrays, paths, scores.dtype)
+    # The score itself, to the bit, with the gradient of the sum; an infinite score has none.
+    return _plain.ViterbiResult(paths, scores + torch.where(scores.isfinite(), along - along.detach(), 0))
 
 
-def _along(arrays: dict[str, Any], paths: Any) -> Any:
+def _along(arrays: dict[str, Any], paths: Any, dtype: Any) -> Any:
     """The sum of all that a path passes, in no fixed order; 0 where there is none."""
     emission, transition = arrays["log_emission"], arrays["log_transition"]
     steps, states = emission.shape[-2:]
     lead = paths.shape[:-1]
     if steps == 0:
-        return emission.new_zeros(lead)
+        return emission.new_zeros(lead, dtype=dtype)
     on, at = paths >= 0, paths.clamp(min=0)
 
     def taken(x: Any, index: Any, where: Any) -> Any:
-        """``x[..., index]``, 0 where the path does not go."""
-        return torch.where(
-            where, x.expand((*index.shape, x.shape[-1])).gather(-1, index[..., None])[..., 0], 0
-        )
+        """``x[..., index]``, 0 where the path does not go; gradients of what all share have its own size."""
+        if x.dim() == 1:
+            picked = x[index]
+        else:
+            picked = x.expand((*index.shape, x.shape[-1])).gather(-1, index[..., None])[..., 0]
+        return torch.where(where, picked.to(dtype), 0)
 
     total = taken(emission, at, on).sum(-1)
     if steps > 1:
-        between = transition if transition.dim() > 2 else transition[None]
-        total = total + taken(between.flatten(-2), at[..., :-1] * states + at[..., 1:], on[..., 1:]).sum(-1)
+        total = total + taken(transition.flatten(-2), at[..., :-1] * states + at[..., 1:], on[..., 1:]).sum(
+            -1
+        )
     if "log_initial" in arrays:
         total = total + taken(arrays["log_initial"], at[..., 0], on[..., 0])
     if "log_final" in arrays:

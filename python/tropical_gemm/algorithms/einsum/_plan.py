@@ -93,7 +93,9 @@ def find_path(terms: Terms, sizes: dict[Label, int], optimize: Any) -> list[tupl
     if isinstance(optimize, (list, tuple)):
         return [tuple(pair) for pair in optimize]
     if count <= 2 or optimize is False:
-        return [(0, 1)] * (count - 1) if count <= 2 else [(0, count - 1 - i) for i in range(count - 1)]
+        # From left to right: what came out of the step before stands last, the next operand first.
+        steps: list[tuple[int, ...]] = [(0, 1)] * min(count - 1, 1)
+        return steps + [(last, 0) for last in range(count - 2, 0, -1)]
     try:
         import opt_einsum  # type: ignore[import-untyped]
     except ImportError:
