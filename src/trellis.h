@@ -80,6 +80,9 @@ struct Alignment {
     if (may_skip && !takes(best, before[state - 2])) best = before[state - 2], advance = 2;
     return best;
   }
+  // One more frame. What cannot be reached, or only by -inf, stays so whatever comes, NaN and +inf included: a path
+  // that is traced back never leaves the states that have been written.
+  TROPICAL_HD static F extended(F best, F score) { return best == lowest<F>() ? best : best + score; }
   // The better of the two states that a path may end in, the lower on a tie; false where no path ends.
   TROPICAL_HD bool end(const F* last, int64_t& state) const {
     state = states - 1;

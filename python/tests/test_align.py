@@ -22,6 +22,8 @@ def test_meaning(data):
         x = rng.integers(-2, 1, x.shape).astype(float)
     if draw(st.booleans()):
         x[rng.random(x.shape) < 0.2] = -np.inf
+    if draw(st.booleans()):
+        x[rng.random(x.shape) < 0.1] = rng.choice([np.nan, np.inf])
     x = laid_out(x.astype(dtype), draw(st.sampled_from(("C", "F", "step", "reversed"))))
     targets = rng.choice([c for c in range(classes) if c != blank], (batch, most))
     inputs, lengths = rng.integers(0, steps + 1, batch), rng.integers(0, most + 1, batch)
@@ -65,6 +67,16 @@ def test_ties_stay_optimal():
     got = tg.forced_align(x, np.array([1, 2]))
     every = [s for s in itertools.product(range(3), repeat=4) if trellis.collapsed(s) == [1, 2]]
     assert got.scores.sum() == max(sum(x[t, c] for t, c in enumerate(s)) for s in every) == -2
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf])
+def test_strange_scores_do_not_open_ways(strange):
+    for steps in (1, 2, 3, 200):
+        got = tg.forced_align(np.full((steps, 3), strange), np.ones(max(steps - 1, 0), np.int64))
+        fits = 2 * (steps - 1) - 1 <= steps  # equal targets are a blank apart
+        assert (got.labels[0] >= 0) == fits
+    rows = np.array([[strange, 0.0], [0.0, strange]])
+    assert tg.forced_align(rows, np.array([1, 1])).labels.tolist() == [-1, -1]
 
 
 def test_too_many_targets():

@@ -462,3 +462,16 @@ def test_johnson_agrees_on_negative_edges():
     weights = random_graph(rng, n, "float64", 0.1, 20)
     weights = weights + h[:, None] - h[None, :]
     np.testing.assert_array_equal(tg.shortest_path(weights), johnson(as_coo(weights).tocsr()))
+
+
+def test_integer_cycles_at_the_end_of_the_range_are_found():
+    most = np.iinfo(np.int32).max
+    loop = np.full((2, 2), most, np.int32)
+    loop[0, 0] = -2 * 10**9
+    graph = np.full((60, 60), most, np.int32)
+    graph[7, 7] = -2 * 10**9
+    graph[3, 7] = 1
+    for csgraph, indices, node in ((loop, None, 0), (graph, [5], 7), (graph, [3], 7)):
+        for method in ("BF", "FW", "auto"):
+            with pytest.raises(tg.NegativeCycleError, match=f"through node {node}"):
+                tg.shortest_path(csgraph, method, indices=indices)

@@ -84,7 +84,8 @@ def alignment(log_probs, targets, blank=0):
             order = candidates.argmax(axis=0)
             order[~skips & (order == 0)] = candidates[1:, ~skips & (order == 0)].argmax(axis=0) + 1
             came[t] = 2 - order
-            v = candidates.max(axis=0) + x[t, label]
+            best = candidates.max(axis=0)
+            v = np.where(best == -np.inf, best, best + x[t, label])
     ends = v[-2:]
     at = len(v) - len(ends) + int(ends.argmax())
     if steps == 0 or v[at] == -np.inf:

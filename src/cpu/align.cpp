@@ -42,7 +42,7 @@ void align_sequence(const AlignParams& p, int64_t b) {
       throw Error(ErrorCode::cancelled, "the alignment was cancelled by its caller");
     for (int64_t s = x.first_state(t); s < x.end_state(t); ++s) {
       const F best = t == 0 ? F{0} : x.step(before, s, may_skip[s], advance[t * x.states + s]);
-      now[s] = best + x.score(t, label[s]);
+      now[s] = x.extended(best, x.score(t, label[s]));
     }
   }
   int64_t state = 0;

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads) align_sequences(AlignParams p, Align
     for (int64_t t = 0; possible && t < x.steps; ++t) {
       for (int64_t s = x.first_state(t) + threadIdx.x; s < x.end_state(t); s += kThreads) {
         const F best = t == 0 ? F{0} : x.step(before, s, x.may_skip(s), advance[t * x.states + s]);
-        now[s] = best + x.score(t, x.label(s));
+        now[s] = x.extended(best, x.score(t, x.label(s)));
       }
       __syncthreads();
       F* const other = before;

@@ -56,7 +56,8 @@ def forced_align(
         ``labels``, ``(..., T)`` in the dtype of ``targets``: the label of each step, -1 from the input's
         length on. ``scores``, ``(..., T)`` in the dtype of ``log_probs``: its element at that label, 0 from
         the input's length on. A sequence whose targets do not fit (or fit with a sum of -inf only) has labels
-        -1 and scores -inf throughout. A NaN sum keeps the alignment through the first NaN.
+        -1 and scores -inf throughout. A NaN sum keeps the alignment through the first NaN; a
+        sum that has come to -inf stays there, whatever follows.
 
     Notes
     -----

@@ -399,12 +399,18 @@ class _Dense:
             return None
         distances = kind.result(made)
         before = None if before is None else kind.result(before)
+        safe = ranges.is_safe("min_plus", self.dtype, facts.magnitude, self.n)
+        if everywhere and self.dtype.startswith("int"):
+            # At the lowest integer everything comes to rest, negative cycles too.
+            lowest = ranges.extremes(self.dtype)[0]
+            if (to_numpy(kind, distances) == lowest).any():
+                return None
         if everywhere:
             distances = distances[: len(nodes)]
             before = None if before is None else before[: len(nodes)]
         if shifted is not None:
             distances = shifted.undo(distances, nodes)
-        if not ranges.is_safe("min_plus", self.dtype, facts.magnitude, self.n):
+        if not safe:
             reach = reachable(self._weights() != ranges.extremes(self.dtype)[1], wishes.threads)
             ranges.check("min_plus", self.dtype, to_numpy(kind, distances), reach[nodes])
         if single:
