@@ -4,6 +4,20 @@ import numpy as np
 import oracle
 from hypothesis import strategies as st
 
+
+class Producer:
+    """Speaks DLPack and nothing else."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
 SIZES = (0, 1, 2, 3, 5, 8, 15, 16, 17, 31, 33)
 DEPTHS = (0, 1, 2, 3, 7, 16, 33, 65)
 BATCHES = (

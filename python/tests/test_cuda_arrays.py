@@ -8,6 +8,7 @@ import on_fake_cuda
 import oracle
 import pytest
 import tropical_gemm as tg
+from cases import Producer as Plain
 from gpu import needs_gpu, spin, to_numpy, torch
 
 pytestmark = needs_gpu
@@ -271,19 +272,6 @@ def test_jax_refusals(jax):
 def test_two_libraries(cupy):
     with pytest.raises(TypeError, match=r"torch\.Tensor.*cupy"):
         tg.matmul(torch.ones(2, 2, device="cuda"), cupy.ones((2, 2)))
-
-
-class Plain:
-    """Speaks DLPack and nothing else."""
-
-    def __init__(self, x):
-        self.x = x
-
-    def __dlpack__(self, **options):
-        return self.x.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.x.__dlpack_device__()
 
 
 def test_result_outlives_its_stream():

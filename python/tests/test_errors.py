@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tropical_gemm as tg
+from cases import Producer
 
 FLOAT8, BFLOAT16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
 A, B = np.ones((3, 4)), np.ones((4, 5))
@@ -192,22 +193,9 @@ def test_a_number_of_threads_beyond_every_integer_type():
         tg.matmul(A, B, threads=10**30)
 
 
-class Plain:
-    """Speaks DLPack and nothing else."""
-
-    def __init__(self, x):
-        self.x = x
-
-    def __dlpack__(self, **options):
-        return self.x.__dlpack__()
-
-    def __dlpack_device__(self):
-        return self.x.__dlpack_device__()
-
-
 def test_more_axes_than_numpy_has():
     torch = pytest.importorskip("torch")
-    x, k = Plain(torch.ones((1,) * 70)), Plain(torch.zeros((1,) * 70, dtype=torch.int32))
+    x, k = Producer(torch.ones((1,) * 70)), Producer(torch.zeros((1,) * 70, dtype=torch.int32))
     with pytest.raises(ValueError, match="a has 70 dimensions, at most 34"):
         tg.matmul(x, x)
     with pytest.raises(ValueError, match="a has 70 dimensions, at most 34"):

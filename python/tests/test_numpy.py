@@ -5,6 +5,7 @@ import numpy as np
 import oracle
 import pytest
 import tropical_gemm as tg
+from cases import Producer
 
 
 @pytest.mark.parametrize("layout_b", cases.LAYOUTS)
@@ -117,19 +118,6 @@ def test_references_are_given_back():
     del x
     gc.collect()
     assert alive() is None
-
-
-class Producer:
-    """Speaks DLPack and nothing else."""
-
-    def __init__(self, x):
-        self.x = x
-
-    def __dlpack__(self, **options):
-        return self.x.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.x.__dlpack_device__()
 
 
 def test_any_producer_of_dlpack():

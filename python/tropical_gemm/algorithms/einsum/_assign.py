@@ -17,10 +17,10 @@ def assignment_of(plan: Plan, tensors: list[Any], algebra: Algebra) -> dict[Labe
         if isinstance(step, Product):
             a = _open(tensors[step.a], step.a_labels, step.summed, found).reshape((1, count))
             b = _open(tensors[step.b], step.b_labels, step.summed, found).reshape((count, 1))
-            _, index = algebra.taken(a, b)
+            index = algebra.taken(a, b)
         else:
             x, labels = diagonal(tensors[step.x], step.labels)
-            _, index = algebra.taken(_open(x, labels, step.summed, found).reshape((1, count)))
+            index = algebra.taken(_open(x, labels, step.summed, found).reshape((1, count)))
         for label in reversed(step.summed):
             index, found[label] = divmod(index, plan.sizes[label])
     return {label: index for label, index in found.items() if label not in plan.sliced}

@@ -15,6 +15,8 @@ from ._plan import Plan, Product, Reduce, make_plan
 from ._tensors import Algebra, Counting, diagonal, permuted
 from ._terms import Label, Terms, of_equation, of_lists, sizes_of
 
+_ITEM_BYTES = 8  # of the elements that a memory limit is kept for
+
 
 class EinsumResult(NamedTuple):
     """What :func:`einsum` returns where an assignment is wanted."""
@@ -147,7 +149,6 @@ class ContractExpression:
         semiring: str,
         optimize: Any,
         memory_limit: int | None,
-        item_bytes: int = 8,
     ) -> None:
         self._terms, self._shapes = terms, [tuple(map(int, s)) for s in shapes]
         self._algebra, self._values = algebras(semiring)
@@ -156,10 +157,10 @@ class ContractExpression:
             if (
                 isinstance(memory_limit, bool)
                 or not isinstance(memory_limit, int)
-                or memory_limit < item_bytes
+                or memory_limit < _ITEM_BYTES
             ):
                 raise ValueError(f"memory_limit is {memory_limit!r}, expected None or a number of bytes")
-            limit = memory_limit // item_bytes
+            limit = memory_limit // _ITEM_BYTES
         self._sizes = sizes_of(terms, self._shapes)
         sized = tuple(self._sizes.items())
         cached = optimize is None or isinstance(optimize, (str, bool))
@@ -248,8 +249,7 @@ class _Best:
         self.value = self.algebra.each(lambda x: x.reshape(shape), self.algebra.total(both))
         if not wanted:
             return False
-        _, index = self.values.taken(both[0] if isinstance(both, tuple) else both)
-        return index == 1
+        return self.values.taken(both[0] if isinstance(both, tuple) else both) == 1
 
 
 def algebras(semiring: Any) -> tuple[Algebra, Algebra]:

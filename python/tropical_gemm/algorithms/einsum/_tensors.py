@@ -85,11 +85,11 @@ class Algebra:
         """``(M, K)`` summed over K: ``(M, 1)``."""
         return self.batched(x, _ones(self.semiring, x, x.shape[1]))
 
-    def taken(self, a: Any, b: Any | None = None) -> tuple[Any, int]:
-        """``(1, K)`` times ``(K, 1)``, or the sum of the former: the value, and the lowest k that has it."""
+    def taken(self, a: Any, b: Any | None = None) -> int:
+        """``(1, K)`` times ``(K, 1)``, or the sum of the former: the lowest k that gives the value."""
         b = _ones(self.semiring, a, a.shape[1]) if b is None else b
-        got = matmul(a, b, semiring=self.semiring, return_argmax=True)
-        return got.values, max(int(got.argmax[0, 0]), 0)
+        argmax = matmul(a, b, semiring=self.semiring, return_argmax=True).argmax
+        return max(int(argmax[0, 0]), 0)
 
 
 class Counting(Algebra):
