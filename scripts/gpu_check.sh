@@ -58,6 +58,9 @@ assert cuda["built"] and not tg.cuda_available() and cuda["problem"]'
 import tropical_gemm as tg
 print(tg.info()["cuda"])
 assert tg.cuda_available()'
+  # In either order: both bring a C++ runtime.
+  "$PYTHON" -c 'import tropical_gemm, torch; tropical_gemm.matmul(torch.ones(2, 2), torch.ones(2, 2))'
+  "$PYTHON" -c 'import torch, tropical_gemm; tropical_gemm.matmul(torch.ones(2, 2), torch.ones(2, 2))'
 }
 
 tests() { "$PYTHON" -m pytest -p no:cacheprovider -rs ${PYTEST_ARGS:---durations=5} python/tests; }

@@ -12,7 +12,6 @@ import pytest
 import tropical_gemm as tg
 
 HERE = Path(__file__).parent
-BESIDE = Path(tg.__file__).parent
 
 # One process for each, since the library is opened once.
 ASK = """
@@ -58,7 +57,7 @@ def test_no_library():
 
 
 def test_something_else(tmp_path):
-    said = run(BESIDE / "libtropical_gemm.so", "-c", ASK)
+    said = run(tg._core.__file__, "-c", ASK)
     assert "is no CUDA backend: it has no symbol tropical_gemm_cuda_backend" in said
     (tmp_path / "text.so").write_text("no library")
     assert "the CUDA backend cannot be opened" in run(tmp_path / "text.so", "-c", ASK)

@@ -233,7 +233,7 @@ void gradient(const Case& test, Rng& rng) {
   check(status, "backward workspace");
   run(
       test.captured, [&] { ma.upload(), mb.upload(), mg.upload(), marg.upload(), mga.upload(), mgb.upload(); },
-      [&] { marg.scramble(); },
+      [&] { ma.scramble(), mb.scramble(), mg.scramble(), marg.scramble(); },
       [&] {
         backend->matmul_backward(&p, &queue, scratch.data(), &status);
         check(status, test.text().c_str());
