@@ -4,6 +4,7 @@ No GPU is needed: a fake library computes on the host.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,15 @@ def test_import_opens_nothing():
     # Not even where a library is named that does not exist; and the driver stays closed.
     ask = "import tropical_gemm, sys; print(*(l for l in open('/proc/self/maps') if 'libcuda' in l))"
     assert run("/nowhere", "-c", ask).strip() == ""
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="no nm")
+def test_the_module_shows_nothing_but_its_entry():
+    # A C++ runtime that was linked in statically would meet torch's: "free(): invalid pointer" at its import.
+    lines = subprocess.run(
+        ["nm", "-D", "--defined-only", tg._core.__file__], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert [line.split()[-1] for line in lines] == ["PyInit__core"]
 
 
 def test_facts_without_a_gpu():
