@@ -213,21 +213,28 @@ class Mainloop {
       ids[i][j] = id;
   }
 
-  // Of all results the bits that any (or all) of them have; row by row first, for short chains of instructions.
+  // Of all results the bits that any (or all) of them have. Row by row, for short chains of instructions, where
+  // registers are left (in one chain n = 4096 of negative data takes 4.53 ms instead of 4.73).
   template <class F>
   __device__ __forceinline__ uint32_t bits_of_all(F combine) const {
-    uint32_t of_row[kRows];
+    if constexpr (kRows * kCols >= 64) {
+      uint32_t bits = __float_as_uint(best[0][0]);
+      each([&](int i, int j) { bits = combine(bits, __float_as_uint(best[i][j])); });
+      return bits;
+    } else {
+      uint32_t of_row[kRows];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
-      of_row[i] = __float_as_uint(best[i][0]);
+      for (int i = 0; i < kRows; ++i) {
+        of_row[i] = __float_as_uint(best[i][0]);
 #pragma unroll
-      for (int j = 1; j < kCols; ++j) of_row[i] = combine(of_row[i], __float_as_uint(best[i][j]));
+        for (int j = 1; j < kCols; ++j) of_row[i] = combine(of_row[i], __float_as_uint(best[i][j]));
+      }
+#pragma unroll
+      for (int half = kRows / 2; half > 0; half /= 2)
+#pragma unroll
+        for (int i = 0; i < half; ++i) of_row[i] = combine(of_row[i], of_row[i + half]);
+      return of_row[0];
     }
-#pragma unroll
-    for (int half = kRows / 2; half > 0; half /= 2)
-#pragma unroll
-      for (int i = 0; i < half; ++i) of_row[i] = combine(of_row[i], of_row[i + half]);
-    return of_row[0];
   }
   __device__ __forceinline__ bool any_negative() const {
     return __any_sync(~0u, bits_of_all([](uint32_t x, uint32_t y) { return x | y; }) >> 31);
@@ -244,29 +251,34 @@ class Mainloop {
     arrive(0);
     Mode mode = first_mode();
     int t = 0;
-    while (t < stages_ && mode == Mode::negative) next(t, stage<Mode::negative>(t, mode));
-    while (t < stages_ && mode == Mode::value) next(t, stage<Mode::value>(t, mode));
-    while (t < stages_) next(t, stage<Mode::positive>(t, mode));
+    bool arrived = true;
+    if (mode == Mode::negative) stages_in<Mode::negative>(t, arrived, mode);
+    if (mode == Mode::value) stages_in<Mode::value>(t, arrived, mode);
+    stages_in<Mode::positive>(t, arrived, mode);
   }
-  __device__ __forceinline__ void next(int& t, bool done) {
-    if (done && ++t < stages_) arrive(t);
-  }
-  // Returns whether the stage is done; `mode` becomes that of what follows.
+  // Stages from t on, to the end or to where another mode is better.
   template <Mode kMode>
-  __device__ __forceinline__ bool stage(int t, Mode& mode) {
-    chunk<kMode>(t);
-    if constexpr (kMode == Mode::negative) {
-      if (!all_negative()) {
-        if constexpr (kArgmax) each([&](int i, int j) { best[i][j] = old_[i][j]; });
-        mode = Mode::value;
-        return false;
+  __device__ __forceinline__ void stages_in(int& t, bool& arrived, Mode& mode) {
+    for (; t < stages_; ++t) {
+      if (!arrived) arrive(t);
+      arrived = false;
+      chunk<kMode>(t);
+      if constexpr (kMode == Mode::negative) {
+        if (!all_negative()) {
+          if constexpr (kArgmax) each([&](int i, int j) { best[i][j] = old_[i][j]; });
+          arrived = true;
+          mode = Mode::value;
+          return;
+        }
+        if constexpr (kArgmax) remember<Mode::negative>(t * Tile::kGroups + group_);
       }
-      if constexpr (kArgmax) remember<Mode::negative>(t * Tile::kGroups + group_);
+      // Looked at after stages 1, 2, 4, 8, ...: data that stay mixed shall not pay for it every time.
+      if constexpr (kMode == Mode::value)
+        if ((t & (t + 1)) == 0 && !any_negative()) {
+          ++t;
+          return;
+        }
     }
-    // Looked at after stages 1, 2, 4, 8, ...: data that stay mixed shall not pay for it every time.
-    if constexpr (kMode == Mode::value)
-      if ((t & (t + 1)) == 0 && !any_negative()) mode = Mode::positive;
-    return true;
   }
   __device__ __forceinline__ Mode first_mode() {
     const int begin = group_ * Tile::kGroupSlots;
