@@ -341,9 +341,9 @@ def test_errors(error, text, call):
 
 
 def test_memory_is_estimated_first(monkeypatch):
-    monkeypatch.setattr(checks, "_host_memory", lambda: (10**9, "of memory"))
+    monkeypatch.setattr(checks, "host_memory", lambda: (10**9, "of memory"))
     huge = np.broadcast_to(np.float32(1), (100_000, 100_000))
-    with pytest.raises(MemoryError, match=r"n = 100000 nodes need 80\.0 GB.*1\.0 GB.*indices="):
+    with pytest.raises(MemoryError, match=r"n = 100000 nodes need 92\.0 GB.*1\.0 GB.*indices="):
         tg.shortest_path(huge, return_predecessors=True)
     with pytest.raises(MemoryError, match="n = 100000"):
         tg.shortest_path(csr_array((100_000, 100_000), dtype=np.float32), "FW")

@@ -73,7 +73,7 @@ def available_memory(kind: Kind, x: Any) -> "tuple[int, str] | None":
     """Bytes that can be had where ``x`` is, and where that is; None if nobody knows."""
     device = kind.device(x) if x is not None else None
     if device is None:
-        return _host_memory()
+        return host_memory()
     if kind.library == "torch":
         import torch
 
@@ -88,7 +88,7 @@ def available_memory(kind: Kind, x: Any) -> "tuple[int, str] | None":
     return None
 
 
-def _host_memory() -> "tuple[int, str] | None":
+def host_memory() -> "tuple[int, str] | None":
     try:
         with open("/proc/meminfo") as file:
             for line in file:
@@ -102,9 +102,9 @@ def _host_memory() -> "tuple[int, str] | None":
         return None
 
 
-def check_memory(n: int, bytes_needed: int, available: "tuple[int, str] | None", alternative: str) -> None:
+def check_memory(n: int, bytes_needed: float, available: "tuple[int, str] | None", alternative: str) -> None:
     if available is not None and bytes_needed > available[0]:
         raise MemoryError(
-            f"n = {n} nodes need {bytes_needed / 1e9:.1f} GB for the results, {available[0] / 1e9:.1f} GB "
+            f"n = {n} nodes need {bytes_needed / 1e9:.1f} GB, {available[0] / 1e9:.1f} GB "
             f"{available[1]} are available; {alternative}"
         )

@@ -7,7 +7,7 @@ from .._arrays import common_kind
 from . import ranges
 from .checks import flag, nodes_of
 from .dense import Reading, Session, contiguous, reachable, refuse_strange, rounding
-from .errors import DivergenceError
+from .errors import DivergenceError, EdgeError
 from .host import dtype_name, to_numpy
 from .progress import reporting
 
@@ -109,7 +109,7 @@ def closure(
         node = session.close(made, None, reading.semiring, rounding(dtype, n) * scale, report)
     if node is not None:
         raise DivergenceError(
-            f"d has a closed walk through node {node} that gets better each time round, so that it has no "
+            "d has a closed walk through node {} that gets better each time round, so that it has no "
             f"{reading.semiring} closure",
             node,
         )
@@ -131,7 +131,7 @@ def _refuse(facts: Any, semiring: str) -> None:
     expected = _EXPECTED.get(semiring, "numbers")
     refuse_strange(facts, "d", expected)
     if semiring in ("max_mul", "min_mul") and facts.negative_at is not None:
-        raise ValueError(f"d is negative at {facts.negative_at}, expected {expected}")
+        raise EdgeError(f"d is negative at ({{}}, {{}}), expected {expected}", *facts.negative_at)
     if semiring == "min_mul" and facts.zeros:
         raise ValueError(f"d holds {facts.zeros} zeros off the diagonal, expected {expected}")
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
-from .._arrays import Kind, placed
-from .errors import DivergenceError
-from .host import dtype_name
+from .._arrays import Kind, common_kind, placed
+from .errors import EdgeError
 
 
 @dataclass
@@ -42,13 +41,17 @@ class Session:
     threads: "int | None" = None
     stream: Any = None
 
+    def placed(self) -> Any:
+        """A context in which the library's own operations are in order with the core's."""
+        return placed(self.kind, self.like, self.stream)
+
     def load(
         self, source: Any, reading: Reading, *, to: Any = True, pred: bool = False
     ) -> tuple[Any, Any, Facts]:
         """What a closure starts from, predecessors by edges, and facts; ``to`` may be the source."""
         n = int(source.shape[0])
         options = (reading.no_edge, reading.undirected, reading.unweighted, reading.reflexive)
-        with placed(self.kind, self.like, self.stream) as queue:
+        with self.placed() as queue:
             made, before, found = _core.load_graph(
                 source, (to, pred), reading.semiring, options, self.threads, queue
             )
@@ -68,14 +71,14 @@ class Session:
 
     def close(self, d: Any, pred: Any, semiring: str, tolerance: float, progress: Any) -> "int | None":
         """In place; a node with a closed walk that is too good, or None."""
-        with placed(self.kind, self.like, self.stream) as queue:
+        with self.placed() as queue:
             return _core.closure(d, pred, semiring, tolerance, progress, self.threads, queue)
 
     def paths_from(
         self, w: Any, sources: list[int], tracks: bool, limit: int, progress: Any
     ) -> tuple[Any, Any, bool]:
         """Rows of distances by min_plus products; whether they came to rest within ``limit`` of them."""
-        with placed(self.kind, self.like, self.stream) as queue:
+        with self.placed() as queue:
             return _core.paths_from(w, sources, tracks, "min_plus", limit, progress, self.threads, queue)
 
 
@@ -87,23 +90,20 @@ def rounding(dtype: str, n: int) -> float:
 
 def refuse_strange(facts: Facts, argument: str, expected: str) -> None:
     if facts.nan_at is not None:
-        raise ValueError(f"{argument} is NaN at {facts.nan_at}, expected {expected}")
+        raise EdgeError(f"{argument} is NaN at ({{}}, {{}}), expected {expected}", *facts.nan_at)
     if facts.infinite_at is not None:
-        raise ValueError(
-            f"{argument} at {facts.infinite_at} is the infinity that is better than every weight, "
-            f"expected {expected}"
+        raise EdgeError(
+            f"{argument} at ({{}}, {{}}) is the infinity that is better than every weight, "
+            f"expected {expected}",
+            *facts.infinite_at,
         )
 
 
 def reachable(adjacency: Any, threads: "int | None" = None, *, reflexive: bool = True) -> Any:
     """Which nodes of a graph in host memory (bool, n x n) reach which; each itself, too, where reflexive."""
-    from .._arrays import common_kind
-
     session = Session(common_kind(adjacency=adjacency), adjacency, threads)
     reach, _, _ = session.load(adjacency, Reading("or_and", reflexive=reflexive))
-    node = session.close(reach, None, "or_and", 0.0, None)
-    if node is not None:
-        raise DivergenceError(f"reachability does not diverge, yet node {node} is named", node)
+    session.close(reach, None, "or_and", 0.0, None)
     return reach
 
 
@@ -115,15 +115,3 @@ def contiguous(kind: Kind, x: Any) -> bool:
     return (
         kind.library in ("numpy", "cupy") and bool(flags.c_contiguous) and getattr(flags, "writeable", True)
     )
-
-
-__all__ = [
-    "Facts",
-    "Reading",
-    "Session",
-    "contiguous",
-    "dtype_name",
-    "reachable",
-    "refuse_strange",
-    "rounding",
-]

@@ -49,9 +49,10 @@ def rows_of(kind: Kind, x: Any, rows: "list[int] | int") -> Any:
     return x[np.asarray(rows, np.intp)]
 
 
-def as_float32(kind: Kind, x: Any) -> Any:
+def as_dtype(kind: Kind, x: Any, dtype: str) -> Any:
+    """``x`` itself where it has that dtype already."""
     if kind.library == "torch":
-        return x.to(sys.modules["torch"].float32)
+        return x.to(getattr(sys.modules["torch"], dtype))
     if hasattr(x, "astype"):
-        return x.astype("float32")
-    raise TypeError(f"csgraph has dtype {dtype_name(x)}, which {kind.library} cannot convert; pass float32")
+        return x if dtype_name(x) == dtype else x.astype(dtype)
+    raise TypeError(f"csgraph has dtype {dtype_name(x)}, which {kind.library} cannot convert; pass {dtype}")

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from .errors import PathOverflowError
+
 _LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
 
 
@@ -33,18 +35,27 @@ def extremes(dtype: str) -> tuple[Any, Any]:
     return -np.inf, np.inf
 
 
-def check(semiring: str, dtype: str, values: Any, reach: Any) -> None:
+def any_beyond(values: Any) -> bool:
+    """Whether something is not a value in range: out of it, or of no path."""
+    low, high = extremes(values.dtype.name)
+    return bool(((values == low) | (values == high) | (values != values)).any())
+
+
+def check(semiring: str, dtype: str, values: Any, reach: Any, sources: "list[int] | None" = None) -> None:
     """Raises OverflowError where a pair that a path joins has no finite value.
 
-    ``values`` (s, n) and ``reach`` (s, n, bool) are in host memory. A sum that left the range on the way to a
-    value in range shows too: the part of the path that left it is a best path itself.
+    ``values`` (s, n), of those ``sources`` or all, and ``reach`` (n, n, bool) are in host memory. A sum that
+    left the range on the way to a value in range shows too: the part of the path that left it is a best path
+    itself.
     """
     low, high = extremes(dtype)
     beyond = (values == low) | (values == high) | (values != values)
-    bad = np.argwhere(beyond & reach)
+    bad = np.argwhere(beyond & (reach if sources is None else reach[sources]))
     if len(bad):
         i, j = (int(x) for x in bad[0])
-        raise OverflowError(
-            f"a path to node {j} (row {i} of the result) has a value that {dtype} cannot hold; "
-            "scale the weights or use a wider dtype"
+        raise PathOverflowError(
+            f"the best path from node {{}} to node {{}} has a value that {dtype} cannot hold; "
+            "scale the weights or use a wider dtype",
+            i if sources is None else sources[i],
+            j,
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import ranges
+from .errors import EdgeError
 
 
 def is_sparse(x: Any) -> bool:
@@ -65,9 +66,10 @@ def edges_of(csgraph: Any, no_edge: Any, unweighted: bool) -> Edges:
     rows, columns, weights = coo.row[kept], coo.col[kept], weights[kept]
     bad = np.flatnonzero(np.isnan(weights) | (weights == ranges.extremes(weights.dtype.name)[0]))
     if len(bad):
-        at = int(rows[bad[0]]), int(columns[bad[0]])
-        raise ValueError(
-            f"csgraph is {weights[bad[0]]} at {at}, expected numbers, and inf where there is no edge"
+        raise EdgeError(
+            f"csgraph is {weights[bad[0]]} at ({{}}, {{}}), expected numbers, and inf where there is no edge",
+            int(rows[bad[0]]),
+            int(columns[bad[0]]),
         )
     if unweighted:
         weights = np.ones_like(weights)
