@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from tropical_gemm.algorithms import checks
 
 SEMIRINGS = ("max_plus", "min_plus", "max_mul", "min_mul", "max_min", "min_max", "or_and")
 DTYPES = ("float32", "float64", "float16", "int16", "int32", "int64")
@@ -225,3 +226,10 @@ def test_nothing_is_written_on_bad_input():
     with pytest.raises(ValueError, match="NaN"):
         tg.closure(matrix, semiring="min_plus", overwrite=True)
     np.testing.assert_array_equal(matrix, before)
+
+
+def test_memory_is_estimated_first(monkeypatch):
+    monkeypatch.setattr(checks, "host_memory", lambda: (10**9, "of memory"))
+    huge = np.broadcast_to(np.float16(1), (100_000, 100_000))
+    with pytest.raises(MemoryError, match=r"n = 100000 nodes need 26\.0 GB, 1\.0 GB.*overwrite=True"):
+        tg.closure(huge, semiring="max_min")

@@ -4,7 +4,7 @@ from typing import Any
 
 from .. import _core
 from .._arrays import common_kind
-from . import ranges
+from . import memory, ranges
 from .checks import flag, nodes_of
 from .dense import Reading, Session, contiguous, reachable, refuse_strange, rounding
 from .errors import DivergenceError, EdgeError
@@ -74,6 +74,8 @@ def closure(
         roundings of the largest weight (of 1 in the mul semirings) and count as staying.
     OverflowError
         Where a value leaves the range of the dtype.
+    MemoryError
+        Before anything is computed, where the result and scratch memory do not fit.
 
     Examples
     --------
@@ -97,6 +99,7 @@ def closure(
         source = kind.operand(d, "d")
         session = Session(kind, source, threads, stream)
         in_place = wants_overwrite and contiguous(kind, d)
+        memory.check_closure(n, dtype_name(d), in_place, kind, source)
         if in_place:  # nothing is written before the matrix is known to be good
             _, _, facts = session.load(source, reading, to=False)
             _refuse(facts, reading.semiring)

@@ -11,11 +11,13 @@ _MARKS = 3
 """Bytes an element of the bool matrices in which components are looked for."""
 _EDGE = 48
 """Bytes an edge while SciPy's Dijkstra is prepared: coordinates, weights in float64, its own copies."""
-_ADVICE = "pass indices= for some rows, use a smaller dtype, or pass overwrite=True"
+_SMALLER = "use a smaller dtype, or pass overwrite=True"
+_ADVICE = f"pass indices= for some rows, {_SMALLER}"
 
 
 def item(dtype: str) -> int:
-    return 8 if dtype.endswith("64") else 4
+    """Bytes of an element; "bfloat16" and its like end with their bits."""
+    return 1 if dtype == "bool" else int(dtype[-2:]) // 8
 
 
 class Estimate:
@@ -35,6 +37,11 @@ class Estimate:
 
     def _check(self, size: float) -> None:
         checks.check_memory(self.n, size, checks.available_memory(self.kind, self.like), _ADVICE)
+
+
+def check_closure(n: int, dtype: str, in_place: bool, kind: Kind, like: Any) -> None:
+    size = n * n * item(dtype) * ((0 if in_place else 1) + _SCRATCH)
+    checks.check_memory(n, size, checks.available_memory(kind, like), _SMALLER)
 
 
 def check_dijkstra(n: int, rows: int, edges: int, dtype: str, tracks: bool) -> None:

@@ -1,6 +1,7 @@
 """SciPy's sparse matrices as graphs, and SciPy's Dijkstra for them."""
 
 import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,8 +79,11 @@ def edges_of(csgraph: Any, no_edge: Any, unweighted: bool) -> Edges:
 
 def edges_of_dense(matrix: Any) -> Edges:
     """Of a matrix in host memory that has inf, or the highest integer, where there is no edge."""
-    rows, columns = np.nonzero(matrix != ranges.extremes(matrix.dtype.name)[1])
-    return Edges(len(matrix), rows, columns, matrix[rows, columns])
+    present = matrix != ranges.extremes(matrix.dtype.name)[1]
+    n = len(matrix)
+    rows = np.repeat(np.arange(n, dtype=np.int32), np.count_nonzero(present, axis=1))
+    columns = np.broadcast_to(np.arange(n, dtype=np.int32), present.shape)[present]
+    return Edges(n, rows, columns, matrix[present])
 
 
 def dense(edges: Edges) -> Any:
@@ -111,8 +115,9 @@ def exact_in_double(edges: Edges) -> bool:
     return float(np.abs(edges.weights.astype(np.float64)).max()) * edges.nodes < 2.0**53
 
 
-_SOURCES_AT_A_TIME = 64
-"""Between two runs of SciPy's Python looks for Ctrl-C, and progress is told."""
+_SECONDS = 0.2
+"""That long SciPy may run for some sources. In between, Python looks for Ctrl-C, and progress is told."""
+_MOST_SOURCES = 256
 
 
 def dijkstra(
@@ -129,14 +134,19 @@ def dijkstra(
     nodes = np.arange(edges.nodes) if sources is None else np.asarray(sources, np.intp)
     distances = np.empty((len(nodes), edges.nodes), dtype)
     before = np.empty(distances.shape, np.int32) if tracks else None
-    for first in range(0, len(nodes), _SOURCES_AT_A_TIME):
-        some = slice(first, first + _SOURCES_AT_A_TIME)
+    done, size = 0, 1
+    while done < len(nodes):
+        some = slice(done, done + size)
+        start = time.perf_counter()
         found = run(graph, directed=directed, indices=nodes[some], return_predecessors=tracks)
+        spent = time.perf_counter() - start
         if before is not None:
             found, before[some] = found
         distances[some] = _narrowed(found, dtype)
+        done = min(done + size, len(nodes))
+        size = max(1, min(4 * size, int(size * _SECONDS / max(spent, 1e-9)), _MOST_SOURCES))
         if report is not None:
-            report(min(first + _SOURCES_AT_A_TIME, len(nodes)), len(nodes))
+            report(done, len(nodes))
     return distances, before
 
 
