@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Kind
+from .errors import TooLargeError
 
 GRAPH_DTYPES = ("float32", "float64", "int32", "int64", "bool")
 
@@ -104,7 +105,8 @@ def host_memory() -> "tuple[int, str] | None":
 
 def check_memory(n: int, bytes_needed: float, available: "tuple[int, str] | None", alternative: str) -> None:
     if available is not None and bytes_needed > available[0]:
-        raise MemoryError(
-            f"n = {n} nodes need {bytes_needed / 1e9:.1f} GB, {available[0] / 1e9:.1f} GB "
-            f"{available[1]} are available; {alternative}"
+        raise TooLargeError(
+            f"n = {n} nodes need {bytes_needed / 1e9:.1f} GB, {available[0] / 1e9:.1f} GB {available[1]} are "
+            "available",
+            alternative,
         )

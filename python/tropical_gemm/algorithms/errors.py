@@ -19,6 +19,10 @@ class EdgeError(AboutNodes, ValueError):
     """An edge that cannot be taken."""
 
 
+class NegativeEdgeError(EdgeError):
+    """An edge that is negative where the method allows none."""
+
+
 class PathOverflowError(AboutNodes, OverflowError):
     """A path whose length does not fit the dtype."""
 
@@ -33,3 +37,14 @@ class DivergenceError(AboutNodes, ValueError):
 
 class NegativeCycleError(DivergenceError):
     """There are no shortest paths: a cycle has negative length. ``node`` lies on one."""
+
+
+class TooLargeError(MemoryError):
+    """What a call needs and what there is (``facts``), and what to do."""
+
+    def __init__(self, facts: str, advice: str) -> None:
+        super().__init__(f"{facts}; {advice}")
+        self.facts = facts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MemoryError, (str(self),)

@@ -10,7 +10,7 @@ from .._arrays import Kind, common_kind
 from . import memory, negative, ranges, sparse
 from .crossover import Problem
 from .dense import Facts, Reading, Session, contiguous, reachable, refuse_strange
-from .errors import EdgeError, NegativeCycleError
+from .errors import NegativeCycleError, NegativeEdgeError
 from .host import dtype_name, from_numpy, rows_of, to_numpy
 from .potentials import NEGATIVE_CYCLE, shift
 
@@ -293,7 +293,7 @@ def by_dijkstra(edges: sparse.Edges, sources: "Sources | None", wishes: Wishes) 
 
 
 def no_dijkstra(at: tuple[int, int]) -> None:
-    raise EdgeError(
+    raise NegativeEdgeError(
         "method is 'D', Dijkstra's, and csgraph is negative at ({}, {}); expected 'FW', 'BF' or 'auto'", *at
     )
 

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,13 +15,16 @@ from rich.table import Table
 
 import tropical_gemm as tg
 
+from ..algorithms.errors import AboutNodes, EdgeError, NegativeEdgeError, TooLargeError
+from ..algorithms.ranges import extremes
 from . import arrays, bench, output
 from .graph_file import GraphFile, MalformedFile
 from .readers import read_graph
 
 EXIT_CODES = """Exit codes: 0 done; 1 a fault of the program; 2 wrong usage or arguments; 3 a file that
 cannot be read, is malformed, or cannot be written; 4 no shortest paths (a negative cycle, or lengths that
-do not fit the dtype); 5 no path from --from to --to; 6 too little memory; 130 interrupted."""
+do not fit the dtype); 5 no path from --from to --to; 6 too little memory; 130 interrupted. Failures are
+told in one line on standard error, with --json too."""
 
 app = typer.Typer(
     help="Tropical (semiring) matrix products and shortest paths.\n\n" + EXIT_CODES,
@@ -36,11 +39,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standar
 Threads = Annotated[int | None, typer.Option(help="At most that many threads.", min=1)]
 
 
+class _Fault(Exception):
+    """A failure in the words of the command."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
 @contextmanager
 def _faults() -> Iterator[None]:
     """Failures in one line, with their exit codes."""
     try:
         yield
+    except _Fault as fault:
+        _quit(str(fault), fault.code)
     except (MalformedFile, OSError) as error:
         _quit(str(error), 3)
     except (tg.NegativeCycleError, OverflowError) as error:
@@ -51,6 +64,22 @@ def _faults() -> Iterator[None]:
         _quit(str(error), 2)
     except KeyboardInterrupt:
         _quit("interrupted", 130)
+
+
+@contextmanager
+def _about(path: Path, name: Callable[[int], Any]) -> Iterator[None]:
+    """Failures of a graph in the words of its file."""
+    try:
+        yield
+    except AboutNodes as error:
+        code = 2 if isinstance(error, NegativeEdgeError) else 3 if isinstance(error, EdgeError) else 4
+        text = error.named(name).replace("csgraph", "the graph")
+        raise _Fault(f"{path}: {text}", code) from None
+    except OverflowError as error:
+        raise _Fault(f"{path}: {error}".replace("csgraph", "the graph"), 4) from None
+    except TooLargeError as error:
+        text = f"{path}: {error.facts}; pass --from for one row, or --method D for a sparse graph"
+        raise _Fault(text, 6) from None
 
 
 def _quit(text: str, code: int) -> None:
@@ -87,6 +116,9 @@ def shortest_paths(
     Row and column i of the results are node i; where the file names its nodes otherwise than 0 to n - 1,
     OUT.nodes.npy holds their names. Unreachable nodes have inf, for integers the dtype's maximum. Whole
     weights give int32 where every path fits, else int64; others float64.
+
+    With --json, "status" tells of --from and --to: "found", "no path", or "negative cycle" where one on the
+    way makes walks shorter without end (--negative-cycles ignore); length and path are null then.
     """
     with _faults():
         if target is not None and source is None:
@@ -99,33 +131,36 @@ def shortest_paths(
             raise ValueError("--predecessors needs -o")
         start = time.perf_counter()
         read = read_graph(graph)
-        places = _places(out, predecessors, read)
-        result = _solve(
-            read, source, target, predecessors is not None,
-            dict(
-                directed=not undirected, unweighted=unweighted, method=method, no_edge=_whole(no_edge),
-                negative_cycles=negative_cycles, threads=threads,
-                progress=sys.stderr.isatty() and not as_json,
-            ),
-        )  # fmt: skip
-        found = {places["distances"]: result["distances"]} if "distances" in places else {}
-        if predecessors is not None:
-            found[places["predecessors"]] = result["predecessors"]
-        if "nodes" in places:
-            found[places["nodes"]] = np.asarray(read.labels, np.int64)
-        output.write_arrays(found)
+        if no_edge is not None and read.matrix is None:
+            raise ValueError(f"--no-edge is for dense matrices, and {graph} lists its edges")
+        places = _places(out, predecessors)
+        output.check(places)
+        with _about(graph, read.label):
+            result = _solve(
+                read, source, target, predecessors is not None,
+                dict(
+                    directed=not undirected, unweighted=unweighted, method=method, no_edge=_whole(no_edge),
+                    negative_cycles=negative_cycles, threads=threads,
+                    progress=sys.stderr.isatty() and not as_json,
+                ),
+            )  # fmt: skip
+        results = {**result, "nodes": None if read.labels is None else np.asarray(read.labels, np.int64)}
+        output.write_arrays({path: results[name] for name, path in places.items()})
         report: dict[str, Any] = {
             "nodes": read.nodes,
             "edges": read.edge_count,
             "dtype": str(result["distances"].dtype),
             "seconds": round(time.perf_counter() - start, 3),
-            "files": {name: str(path) for name, path in places.items()},
+            "files": {name: str(path) for name, path in places.items() if results[name] is not None},
         }
         if target is not None:
-            report.update({"from": source, "to": target, "length": result["length"], "path": result["path"]})
+            report.update({"from": source, "to": target})
+            report.update({name: result[name] for name in ("status", "length", "path")})
     _say(report, as_json)
-    if target is not None and result["path"] is None:
+    if result["status"] == "no path":
         _quit(f"there is no path from {source} to {target}", 5)
+    if result["status"] == "negative cycle":
+        _quit(f"there is no shortest path from {source} to {target}: a negative cycle is on the way", 4)
 
 
 def _whole(value: "float | None") -> "int | float | None":
@@ -136,43 +171,31 @@ def _whole(value: "float | None") -> "int | float | None":
     )
 
 
-def _places(out: "Path | None", predecessors: "Path | None", read: GraphFile) -> dict[str, Path]:
-    places = {}
-    if out is not None:
-        places["distances"] = out
-        if predecessors is not None:
-            places["predecessors"] = predecessors
-        if read.labels is not None:
-            places["nodes"] = out.with_name(out.name.removesuffix(".npy") + ".nodes.npy")
-    for name, path in places.items():
-        if path.suffix != ".npy":
-            raise ValueError(f"the {name} would go to {path}, expected a name that ends with .npy")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no directory {path.parent} for {path.name}")
-    if len({path.resolve() for path in places.values()}) < len(places):
-        raise ValueError(f"{', '.join(map(str, places.values()))}: expected a file of its own for each")
-    return places
+def _places(out: "Path | None", predecessors: "Path | None") -> dict[str, Path]:
+    if out is None:
+        return {}
+    places = {"distances": out, "nodes": out.with_name(out.name.removesuffix(".npy") + ".nodes.npy")}
+    return places if predecessors is None else {**places, "predecessors": predecessors}
 
 
 def _solve(
     read: GraphFile, source: "int | None", target: "int | None", tracks: bool, options: dict[str, Any]
 ) -> dict[str, Any]:
-    indices = None if source is None else read.node(source)
+    start = None if source is None else read.node(source)
     end = None if target is None else read.node(target)
-    distances, before = (
-        tg.shortest_path(
-            read.csgraph(), indices=indices, return_predecessors=tracks or end is not None, **options
-        )
-        if tracks or end is not None
-        else (tg.shortest_path(read.csgraph(), indices=indices, **options), None)
-    )
-    result = {"distances": distances, "predecessors": before, "length": None, "path": None}
-    if indices is not None and end is not None:
-        path = tg.reconstruct_path(indices, end, before)
-        if path:
-            result["length"] = distances[end].item()
-            result["path"] = [read.label(node) for node in path]
-    return result
+    tracks = tracks or end is not None
+    found = tg.shortest_path(read.csgraph(), indices=start, return_predecessors=tracks, **options)
+    distances, before = found if tracks else (found, None)
+    result = {"distances": distances, "predecessors": before, "status": None, "length": None, "path": None}
+    if start is None or end is None:
+        return result
+    if distances[end] == extremes(str(distances.dtype))[0]:
+        return {**result, "status": "negative cycle"}
+    path = tg.reconstruct_path(start, end, before)
+    if not path:
+        return {**result, "status": "no path"}
+    names = [read.label(node) for node in path]
+    return {**result, "status": "found", "length": distances[end].item(), "path": names}
 
 
 @app.command()
@@ -187,11 +210,7 @@ def matmul(
 ) -> None:
     """Product of two matrices (or batches of them) over a semiring."""
     with _faults():
-        for path in (out, argmax):
-            if path is not None and path.suffix != ".npy":
-                raise ValueError(f"{path} is no name for a result, expected one that ends with .npy")
-        if argmax is not None and argmax.resolve() == out.resolve():
-            raise ValueError(f"{out} is named for two results, expected a file of its own for each")
+        output.check({"product": out} if argmax is None else {"product": out, "argmax": argmax})
         x, y = arrays.load(a), arrays.load(b)
         start = time.perf_counter()
         made = tg.matmul(x, y, semiring=semiring, return_argmax=argmax is not None, threads=threads)

@@ -1,8 +1,10 @@
 """NumPy's files: dense matrices (.npy, or .npz with one array), and SciPy's sparse ones (.npz)."""
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -11,35 +13,58 @@ from ..algorithms.sparse import edges_of
 from .graph_file import GraphFile, MalformedFile
 
 
-def load(path: Path) -> Any:
-    """One array."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
-        if isinstance(error, FileNotFoundError):
+@contextmanager
+def _opened(path: Path, expected: str) -> Iterator[BinaryIO]:
+    """The file; NumPy, SciPy and the readers of archives raise all kinds of exceptions for a damaged one."""
+    with path.open("rb") as file:
+        try:
+            yield file
+        except (MalformedFile, MemoryError, KeyboardInterrupt):
             raise
-        raise MalformedFile(path, None, f"expected an array as numpy.save writes it ({error})") from None
-    if isinstance(loaded, np.ndarray):
-        return loaded
-    names = loaded.files
-    if len(names) != 1:
-        raise MalformedFile(path, None, f"holds the arrays {', '.join(names) or 'none'}, expected one")
-    return loaded[names[0]]
+        except Exception as error:
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            raise MalformedFile(path, None, f"expected {expected} ({reason})") from None
+
+
+def load(path: Path) -> Any:
+    """One array, in this machine's order of bytes."""
+    with _opened(path, "an array as numpy.save writes it") as file:
+        loaded = np.load(file, allow_pickle=False)
+        if not isinstance(loaded, np.ndarray):
+            names = loaded.files
+            if len(names) != 1:
+                text = f"holds the arrays {', '.join(names) or 'none'}, expected one"
+                raise MalformedFile(path, None, text)
+            loaded = loaded[names[0]]
+        return loaded.astype(loaded.dtype.newbyteorder("="), copy=False)
 
 
 def read(path: Path) -> GraphFile:
-    if path.suffix == ".npz" and zipfile.is_zipfile(path):
-        with np.load(path, allow_pickle=False) as names:
-            sparse = "format" in names.files and "shape" in names.files
-        if sparse:
-            from scipy.sparse import load_npz
-
-            matrix = load_npz(path)
+    if _is_sparse(path):
+        with _opened(path, "a matrix as scipy.sparse.save_npz writes it") as file:
+            matrix = _scipy_sparse(path).load_npz(file)
             _check(path, matrix)
+            matrix.data = matrix.data.astype(matrix.dtype.newbyteorder("="), copy=False)
             return GraphFile(matrix.shape[0], None, edges_of(matrix, None, False))
     matrix = load(path)
     _check(path, matrix)
     return GraphFile(matrix.shape[0], None, matrix=matrix)
+
+
+def _is_sparse(path: Path) -> bool:
+    if path.suffix.lower() != ".npz" or not zipfile.is_zipfile(path):
+        return False
+    with _opened(path, "arrays as numpy.savez writes them") as file, zipfile.ZipFile(file) as archive:
+        return {"format.npy", "shape.npy"} <= set(archive.namelist())
+
+
+def _scipy_sparse(path: Path) -> Any:
+    try:
+        import scipy.sparse
+    except ImportError:
+        text = "a sparse matrix of SciPy's, which is not installed; install it with: pip install scipy"
+        raise MalformedFile(path, None, text) from None
+    return scipy.sparse
 
 
 def _check(path: Path, matrix: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .graph_file import GraphFile, MalformedFile, number, of_edges
+from .graph_file import GraphFile, MalformedFile, number, of_edges, whole
 
 
 def read(path: Path) -> GraphFile:
@@ -14,7 +14,7 @@ def read(path: Path) -> GraphFile:
     columns: list[int] = []
     weights: list[int | float] = []
     at = 0
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         for at, line in enumerate(file, 1):
             words = line.split()
             if not words or words[0] == "c":
@@ -24,7 +24,7 @@ def read(path: Path) -> GraphFile:
                     raise MalformedFile(path, at, "a second 'p' line, expected one")
                 try:
                     _, kind, n, m = words
-                    nodes, arcs = int(n), int(m)
+                    nodes, arcs = whole(n), whole(m)
                     if kind != "sp" or nodes < 0 or arcs < 0:
                         raise ValueError
                 except ValueError:
@@ -34,7 +34,7 @@ def read(path: Path) -> GraphFile:
                     raise MalformedFile(path, at, "an arc before the 'p sp NODES ARCS' line")
                 try:
                     _, u, v, w = words
-                    i, j, weight = int(u), int(v), number(w)
+                    i, j, weight = whole(u), whole(v), number(w)
                 except ValueError:
                     raise MalformedFile(path, at, f"{line.strip()!r}, expected 'a FROM TO WEIGHT'") from None
                 if not (1 <= i <= nodes and 1 <= j <= nodes):

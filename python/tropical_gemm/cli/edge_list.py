@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from .graph_file import GraphFile, MalformedFile, number, of_edges
+from .graph_file import GraphFile, MalformedFile, number, of_edges, whole
 
 
 def read(path: Path) -> GraphFile:
     ends: list[tuple[int, int]] = []
     weights: list[int | float] = []
     width = 0
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         for at, line in enumerate(file, 1):
             words = line.split()
             if not words or words[0][0] in "#%":
@@ -24,7 +24,7 @@ def read(path: Path) -> GraphFile:
             try:
                 if len(words) not in (2, 3) or len(words) != width:
                     raise ValueError
-                i, j = int(words[0]), int(words[1])
+                i, j = whole(words[0]), whole(words[1])
                 weight = number(words[2]) if width == 3 else 1
                 if not (0 <= i < 2**63 and 0 <= j < 2**63):
                     raise ValueError

@@ -74,9 +74,23 @@ def of_edges(nodes: int, labels: Any, rows: list[int], columns: list[int], weigh
 def number(text: str) -> "int | float":
     """A weight; ValueError for what is none, NaN and infinities."""
     try:
-        value: int | float = int(text)
+        value: int | float = whole(text)
     except ValueError:
+        if not _plain(text):
+            raise
         value = float(text)
     if abs(value) > 1.7e308 or value != value or (isinstance(value, int) and abs(value) >= 2**63 - 1):
         raise ValueError(text)
     return value
+
+
+def whole(text: str) -> int:
+    """A whole number in decimal digits."""
+    if not _plain(text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _plain(text: str) -> bool:
+    """Python takes 1_000 and the digits of every script for numbers, other programs do not."""
+    return text.isascii() and "_" not in text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .graph_file import GraphFile, MalformedFile, number, of_edges
+from .graph_file import GraphFile, MalformedFile, number, of_edges, whole
 
 _HEADER = "%%MatrixMarket matrix coordinate real|integer|pattern general|symmetric"
 
@@ -15,7 +15,7 @@ def read(path: Path) -> GraphFile:
     weights: list[int | float] = []
     nodes = entries = -1
     at = 0
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         field, symmetric = _header(path, file.readline())
         for at, line in enumerate(file, 2):
             words = line.split()
@@ -27,8 +27,10 @@ def read(path: Path) -> GraphFile:
             try:
                 if len(words) != (2 if field == "pattern" else 3):
                     raise ValueError
-                i, j = int(words[0]), int(words[1])
+                i, j = whole(words[0]), whole(words[1])
                 weight = 1 if field == "pattern" else number(words[2])
+                if field == "integer" and not isinstance(weight, int):
+                    raise ValueError
             except ValueError:
                 wanted = "'ROW COLUMN'" if field == "pattern" else "'ROW COLUMN WEIGHT'"
                 raise MalformedFile(path, at, f"{line.strip()!r}, expected {wanted}") from None
@@ -64,7 +66,7 @@ def _header(path: Path, line: str) -> tuple[str, bool]:
 
 def _sizes(path: Path, at: int, line: str) -> tuple[int, int]:
     try:
-        n, m, entries = (int(word) for word in line.split())
+        n, m, entries = (whole(word) for word in line.split())
     except ValueError:
         raise MalformedFile(path, at, f"{line.strip()!r}, expected 'ROWS COLUMNS ENTRIES'") from None
     if n != m or n < 0 or entries < 0:
