@@ -1,6 +1,8 @@
 """The Rust package's functions: every name, its arguments, shapes and dtypes."""
 
+import importlib.metadata
 import inspect
+import pickle
 
 import numpy as np
 import oracle
@@ -26,6 +28,48 @@ def test_every_name():
         assert list(inspect.signature(function).parameters)[:2] == first
     with pytest.raises(AttributeError, match="no attribute 'maxplus_matmul_f16'"):
         _ = tg.maxplus_matmul_f16
+
+
+def test_star_import_and_dir():
+    namespace = {}
+    exec("from tropical_gemm import *", namespace)
+    assert set(legacy.functions) <= set(namespace)
+    assert set(tg.__all__) <= set(namespace)
+    assert set(legacy.functions) <= set(dir(tg))
+
+
+def test_pickling():
+    """For pools of processes: by name, so that it is the same function there."""
+    for name in tg.__all__:
+        thing = getattr(tg, name)
+        assert pickle.loads(pickle.dumps(thing)) == thing
+    for name, function in legacy.functions.items():
+        assert pickle.loads(pickle.dumps(function)) is function, name
+    a = np.ones((2, 2), np.float32)
+    made = tg.matmul(a, a, return_argmax=True)
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is type(made)
+    assert all(map(np.array_equal, again, made))
+
+
+def test_pickled_errors():
+    for csgraph, error in (
+        (np.array([[-1.0]]), tg.NegativeCycleError),
+        (np.array([[0, np.nan], [0, 0]]), ValueError),
+        (np.float32([[0, 3e38, np.inf], [np.inf, 0, 3e38], [np.inf, np.inf, 0]]), OverflowError),
+    ):
+        with pytest.raises(error) as caught:
+            tg.shortest_path(csgraph)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert type(again) is type(caught.value)
+        assert str(again) == str(caught.value)
+        assert getattr(again, "node", 0) == 0
+
+
+def test_version_is_later_than_the_earlier_package():
+    major, minor, _ = tg.__version__.split(".")
+    assert (int(major), int(minor)) > (0, 4)
+    assert tg.info()["version"] == tg.__version__ == importlib.metadata.version("tropical-gemm-cpp")
 
 
 @pytest.mark.parametrize("prefix", SEMIRINGS)

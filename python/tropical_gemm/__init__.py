@@ -34,6 +34,7 @@ from .algorithms.einsum import (  # noqa: E402
     einsum,
 )
 from .algorithms.viterbi import ViterbiResult, viterbi  # noqa: E402
+from .compat import legacy as _legacy  # noqa: E402
 
 __all__ = [
     "AlignResult",
@@ -63,16 +64,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _Any:
-    """The functions of the Rust package of the same name."""
-    from .compat import legacy
+__all__ += _legacy.__all__  # the functions of the Rust package of the same name
 
-    if name in legacy.functions:
-        return legacy.functions[name]
+
+def __getattr__(name: str) -> _Any:
+    if name in _legacy.functions:
+        return _legacy.functions[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    from .compat import legacy
-
-    return sorted([*__all__, *legacy.functions])
+    return sorted(__all__)

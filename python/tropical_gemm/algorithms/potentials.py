@@ -41,11 +41,11 @@ class Shift:
         if self.potentials is None:
             return distances
         kind, h = self.session.kind, self.potentials
-        to = from_numpy(kind, h, distances)
-        of = to if sources is None else from_numpy(kind, h[sources], distances)
-        for some in _blocks(*distances.shape):
-            distances[some] -= of[some, None] - to[None, :]
-        with np.errstate(over="ignore"):  # ranges.check finds them
+        with self.session.placed(), np.errstate(over="ignore"):  # ranges.check finds what is too large
+            to = from_numpy(kind, h, distances)
+            of = to if sources is None else from_numpy(kind, h[sources], distances)
+            for some in _blocks(*distances.shape):
+                distances[some] -= of[some, None] - to[None, :]
             distances *= 2.0**self.exponent
             return as_dtype(kind, distances, self.dtype)
 
@@ -55,6 +55,11 @@ def shift(session: Session, weights: Any, magnitude: float) -> Shift:
 
     NegativeCycleError names a node on such a cycle.
     """
+    with session.placed():
+        return _shift(session, weights, magnitude)
+
+
+def _shift(session: Session, weights: Any, magnitude: float) -> Shift:
     kind, n, dtype = session.kind, int(weights.shape[0]), dtype_name(weights)
     labels = strong(to_numpy(kind, weights != math.inf))
     parts = with_negative_edges(labels, to_numpy(kind, weights < 0))

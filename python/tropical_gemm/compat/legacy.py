@@ -185,13 +185,15 @@ def _table() -> Iterator[tuple[str, str, Function]]:
 
 def _named(name: str, returns: str, function: Function) -> Function:
     function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
+    function.__module__ = __name__.partition(".")[0]  # where pickle finds it
     function.__doc__ = f"Of the Rust package's interface; see tropical_gemm.matmul. Returns {returns}."
     return function
 
 
 functions: dict[str, Function] = {name: _named(name, returns, f) for name, returns, f in _table()}
 """Every function by its name."""
+
+__all__ = list(functions)
 
 
 def torch_table() -> Iterator[tuple[str, str, str, str]]:
