@@ -8,6 +8,7 @@ import pytest
 import tropical_gemm as tg
 from gpu import needs_gpu, needs_two_gpus, torch
 from graphs import DTYPES, as_float, check_paths, floyd_warshall, random_graph
+from test_path_bounds import one_large_edge
 
 pytestmark = needs_gpu
 
@@ -159,3 +160,14 @@ def test_second_gpu():
     got = tg.shortest_path(weights)
     assert got.device == weights.device
     assert (got.cpu() == tg.shortest_path(weights.to("cuda:0")).cpu()).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["source", "sink", "beside", "between"])
+def test_small_weights_beside_a_large_negative_one(dtype, kind):
+    w = one_large_edge(kind, 1e17, dtype)
+    expected = tg.shortest_path(w)
+    for options in ({}, {"method": "BF"}, {"negative_cycles": "ignore"}, {"indices": [1, 3]}):
+        got = gpu.to_numpy(tg.shortest_path(gpu.to_gpu(w), **options))
+        rows = options.get("indices", slice(None))
+        np.testing.assert_allclose(got, expected[rows], rtol=8 * len(w) * np.finfo(dtype).eps)
