@@ -43,6 +43,6 @@ def with_negative_edges(labels: Any, negative: Any) -> list[Any]:
 
     ``negative`` (n, n, bool) tells the edges.
     """
-    rows, columns = np.nonzero(negative)
-    within = labels[rows] == labels[columns]
-    return [np.flatnonzero(labels == label) for label in np.unique(labels[rows[within]])]
+    rows = zip(negative, labels.tolist(), strict=True)
+    found = {label for row, label in rows if (row & (labels == label)).any()}
+    return [np.flatnonzero(labels == label) for label in sorted(found)]
