@@ -124,6 +124,31 @@ def test_compile(dynamic):
         assert torch.equal(got, e.grad)
 
 
+def test_lengths_of_any_kind_under_transforms():
+    torch._dynamo.reset()
+    e, a, *_ = problem(4)
+    expected = tg.viterbi(e, a, lengths=[6, 2, 0])
+    compiled = torch.compile(
+        lambda e, a: tg.viterbi(e, a, lengths=[6, 2, 0]), backend="aot_eager", fullgraph=True
+    )
+    assert torch.equal(compiled(e, a).paths, expected.paths)
+    narrow = torch.tensor([6, 2, 0], dtype=torch.uint8)
+    got = torch.func.vmap(lambda e, n: tuple(tg.viterbi(e, a, lengths=n)))(e, narrow)
+    assert torch.equal(got[0], expected.paths)
+    with pytest.raises(ValueError, match=r"lengths holds 7, expected values in \[0, 6\]"):
+        torch.func.vmap(lambda e, n: tg.viterbi(e, a, lengths=n).scores)(e, narrow + 1)
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_what_a_short_sequence_does_not_pass_has_a_gradient_of_zeros(steps):
+    e, a = torch.zeros(2, steps, 3), torch.zeros(3, 3)
+    for x in (e, a):
+        x.requires_grad_()
+        tg.viterbi(e, a).scores.sum().backward()
+        assert x.grad.sum() == (2 * steps if x is e else 0)
+        x.requires_grad_(False)
+
+
 def test_lengths_on_the_host_are_checked():
     e, a, *_ = problem(3)
     with pytest.raises(ValueError, match=r"lengths holds 7, expected values in \[0, 6\]"):

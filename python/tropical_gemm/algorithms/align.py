@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from .._arrays import common_kind, placed
+from .._arrays import Kind, common_kind, placed, torch_kind
 from ._batches import common_batch, flat, lengths_of
 
 
@@ -15,6 +15,9 @@ class AlignResult(NamedTuple):
 
     labels: Any
     scores: Any
+
+
+LENGTHS = ("input_lengths", "target_lengths")
 
 
 def forced_align(
@@ -61,6 +64,8 @@ def forced_align(
 
     Notes
     -----
+    On torch tensors the scores are differentiable: each is an element of ``log_probs``.
+
     On a CUDA device the host does not wait: lengths there are not inspected and count as clamped, and a
     target that is ``blank`` or no class makes its sequence one that does not fit.
 
@@ -88,15 +93,30 @@ def forced_align(
         )
     if wanted.ndim < 1:
         raise ValueError("targets has shape (), expected (..., the most targets of a sequence)")
-    leads = {"log_probs": tuple(probs.shape[:-2]), "targets": tuple(wanted.shape[:-1])}
     arrays = {"log_probs": probs, "targets": wanted}
-    largest = {"input_lengths": probs.shape[-2], "target_lengths": wanted.shape[-1]}
-    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
-        if lengths is not None:
-            arrays[name] = lengths_of(kind, lengths, name, "log_probs", probs, largest[name])
-            leads[name] = tuple(arrays[name].shape)
+    given = {
+        name: x for name, x in zip(LENGTHS, (input_lengths, target_lengths), strict=True) if x is not None
+    }
+    if kind is torch_kind:
+        from ..torch._align import forced_align as on_tensors
+
+        return on_tensors(arrays, given, blank, stream, threads)
+    return align(kind, arrays, given, blank, stream, threads)
+
+
+def align(
+    kind: Kind, arrays: dict[str, Any], lengths: dict[str, Any], blank: int, stream: Any, threads: int | None
+) -> AlignResult:
+    """The alignment of arrays that fit together; ``lengths`` are those given."""
+    probs, wanted = arrays["log_probs"], arrays["targets"]
+    largest = dict(zip(LENGTHS, (probs.shape[-2], wanted.shape[-1]), strict=True))
+    leads = {"log_probs": tuple(probs.shape[:-2]), "targets": tuple(wanted.shape[:-1])}
+    every = dict(arrays)
+    for name, x in lengths.items():
+        every[name] = lengths_of(kind, x, name, "log_probs", probs, largest[name])
+        leads[name] = tuple(every[name].shape)
     batch = common_batch(leads)
-    one = {name: flat(kind, x, leads[name], batch) for name, x in arrays.items()}
+    one = {name: flat(kind, x, leads[name], batch) for name, x in every.items()}
     if kind.device(probs) is None:
         _check_targets(np.asarray(one["targets"]), one.get("target_lengths"), probs.shape[-1], blank)
     with placed(kind, probs, stream) as queue:
@@ -109,7 +129,7 @@ def forced_align(
             threads,
             queue,
         )
-    return AlignResult._make(kind.result(x).reshape((*batch, largest["input_lengths"])) for x in made)
+    return AlignResult._make(kind.result(x).reshape((*batch, probs.shape[-2])) for x in made)
 
 
 def _check_targets(targets: np.ndarray[Any, Any], lengths: Any, classes: int, blank: Any) -> None:

@@ -31,13 +31,14 @@ def viterbi(
     return_logp
         Return ``(states, logp)``.
     transition_min_prob
-        Transitions that are less probable than this are not taken; None to take them all.
+        Transitions that are less probable than this are not taken; None to take them all. librosa 0.11 has
+        no such argument.
 
     Returns
     -------
     ndarray or tuple
         ``states``, ``(..., n_steps)``, uint16 (int32 for more than 65,536 states): the lowest state on ties.
-        ``logp``, ``(...)``: the logarithm of the probability of the path.
+        ``logp``, ``(...)``: the logarithm of the probability of the path; ``(1,)`` without leading axes.
 
     Notes
     -----
@@ -50,7 +51,8 @@ def viterbi(
         For shapes that do not fit, negative probabilities, and rows that do not sum to 1.
     """
     prob, tiny = _probabilities(prob)
-    return _decode(np.log(prob + tiny), transition, p_init, return_logp, transition_min_prob, tiny)
+    states, logp = _decode(np.log(prob + tiny), transition, p_init, transition_min_prob, tiny)
+    return (states, np.atleast_1d(logp)) if return_logp else states
 
 
 def viterbi_discriminative(
@@ -79,7 +81,7 @@ def viterbi_discriminative(
     Returns
     -------
     ndarray or tuple
-        As :func:`viterbi` does; ``logp`` is not normalised.
+        As :func:`viterbi` does; ``logp`` is not normalised, and a number without leading axes.
 
     Raises
     ------
@@ -93,7 +95,8 @@ def viterbi_discriminative(
         )
     marginal = _distribution(p_state, "p_state", prob.shape[-2])
     log_likelihood = np.log(prob + tiny) - np.log(marginal + tiny)[:, None]
-    return _decode(log_likelihood, transition, p_init, return_logp, transition_min_prob, tiny)
+    states, logp = _decode(log_likelihood, transition, p_init, transition_min_prob, tiny)
+    return (states, logp) if return_logp else states
 
 
 def _probabilities(prob: Any) -> tuple[Any, Any]:
@@ -120,9 +123,7 @@ def _distribution(p: Any, name: str, states: int) -> Any:
     return p
 
 
-def _decode(
-    log_likelihood: Any, transition: Any, p_init: Any, return_logp: bool, least: Any, tiny: Any
-) -> Any:
+def _decode(log_likelihood: Any, transition: Any, p_init: Any, least: Any, tiny: Any) -> tuple[Any, Any]:
     states = log_likelihood.shape[-2]
     transition = np.asarray(transition)
     if transition.shape != (states, states):
@@ -142,4 +143,4 @@ def _decode(
     if (np.asarray(scores) == -np.inf).any():
         raise ValueError(f"transition_min_prob is {least!r}, which leaves no path through prob")
     paths = paths.astype(np.uint16 if states <= 1 << 16 else np.int32)
-    return (paths, scores) if return_logp else paths
+    return paths, scores

@@ -3,16 +3,27 @@
 from typing import Any
 
 
-def operands(dims: tuple[Any, Any], a: Any, b: Any) -> tuple[Any, Any]:
-    """``a`` and ``b``, each with its batch axis in front; their leading axes broadcast as they did."""
-    moved = [x if d is None else x.movedim(d, 0) for x, d in zip((a, b), dims, strict=True)]
-    leads = [x.dim() - 2 - (d is not None) for x, d in zip(moved, dims, strict=True)]
+def leading(dims: tuple[Any, ...], arrays: tuple[Any, ...], own: tuple[int, ...]) -> list[Any]:
+    """The arrays, each with its batch axis in front; their leading axes broadcast as they did.
+
+    ``own`` counts the axes of each that are not leading ones; absent arrays are None.
+    """
+    moved = [x if d is None else x.movedim(d, 0) for x, d in zip(arrays, dims, strict=True)]
+    leads = [
+        0 if x is None else max(x.dim() - axes - (d is not None), 0)
+        for x, axes, d in zip(moved, own, dims, strict=True)
+    ]
     most = max(leads)
-    aligned = [
+    return [
         x if d is None else x.reshape((x.shape[0], *(1,) * (most - lead), *x.shape[1:]))
         for x, d, lead in zip(moved, dims, leads, strict=True)
     ]
-    return aligned[0], aligned[1]
+
+
+def operands(dims: tuple[Any, Any], a: Any, b: Any) -> tuple[Any, Any]:
+    """``a`` and ``b``, each with its batch axis in front; their leading axes broadcast as they did."""
+    x, y = leading(dims, (a, b), (2, 2))
+    return x, y
 
 
 def gradient(

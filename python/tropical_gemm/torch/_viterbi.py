@@ -6,7 +6,7 @@ import torch
 
 from .._arrays import placed, torch_kind
 from ..algorithms import viterbi as _plain
-from . import _autograd, _operators
+from . import _autograd, _batching, _operators
 from ._operators import Threads
 
 _NAMES = ("log_emission", "log_transition", "log_initial", "log_final")
@@ -21,17 +21,14 @@ def viterbi(
         with placed(torch_kind, arrays["log_emission"], stream):
             return viterbi(arrays, lengths, scan, None, threads)
     tensors = list(arrays.values())
+    plain = _operators.is_plain(*tensors, *((lengths,) if isinstance(lengths, torch.Tensor) else ()))
     ends = lengths
-    if isinstance(lengths, torch.Tensor):
-        plain = _operators.is_plain(*tensors, lengths)
-    else:
-        plain = _operators.is_plain(*tensors)
     if plain:
         _plain.warn_of_probabilities(torch_kind, arrays["log_transition"].detach(), 4)
-    if lengths is not None and (plain or not isinstance(lengths, torch.Tensor)):
-        ends = _plain.checked_lengths(torch_kind, lengths, tensors[0])
-    if plain and not _autograd.records(*tensors):
-        return _plain.decode(torch_kind, arrays, ends, scan, None, threads)
+        if lengths is not None:
+            ends = _plain.checked_lengths(torch_kind, lengths, tensors[0])
+        if not _autograd.records(*tensors):
+            return _plain.decode(torch_kind, arrays, ends, scan, None, threads)
 
     # The paths follow no gradient; what they select does.
     constant = {name: x.detach() for name, x in arrays.items()}
@@ -51,9 +48,9 @@ def _along(arrays: dict[str, Any], paths: Any, dtype: Any) -> Any:
     """The sum of all that a path passes, in no fixed order; 0 where there is none."""
     emission, transition = arrays["log_emission"], arrays["log_transition"]
     steps, states = emission.shape[-2:]
-    lead = paths.shape[:-1]
-    if steps == 0:
-        return emission.new_zeros(lead, dtype=dtype)
+    if steps == 0:  # a sum over nothing of each array, so that each has a gradient, of zeros
+        nothing = [x.reshape(-1)[:0].sum().to(dtype) for x in arrays.values()]
+        return paths.new_zeros(paths.shape[:-1], dtype=dtype) + torch.stack(nothing).sum()
     on, at = paths >= 0, paths.clamp(min=0)
 
     def taken(x: Any, index: Any, where: Any) -> Any:
@@ -65,10 +62,8 @@ def _along(arrays: dict[str, Any], paths: Any, dtype: Any) -> Any:
         return torch.where(where, picked.to(dtype), 0)
 
     total = taken(emission, at, on).sum(-1)
-    if steps > 1:
-        total = total + taken(transition.flatten(-2), at[..., :-1] * states + at[..., 1:], on[..., 1:]).sum(
-            -1
-        )
+    between = at[..., :-1] * states + at[..., 1:]
+    total = total + taken(transition.flatten(-2), between, on[..., 1:]).sum(-1)
     if "log_initial" in arrays:
         total = total + taken(arrays["log_initial"], at[..., 0], on[..., 0])
     if "log_final" in arrays:
@@ -82,7 +77,8 @@ def _kernel(
 ) -> tuple[Any, Any]:
     arrays = dict(zip(_NAMES, (emission, transition, initial, final), strict=True))
     given = {name: x for name, x in arrays.items() if x is not None}
-    made = _plain.decode(torch_kind, given, lengths, scan, None, threads)
+    ends = None if lengths is None else _plain.checked_lengths(torch_kind, lengths, emission)
+    made = _plain.decode(torch_kind, given, ends, scan, None, threads)
     return made.paths, made.scores
 
 
@@ -103,19 +99,11 @@ def _fake(
 def _vmap(
     info: Any, dims: Any, emission: Any, transition: Any, initial: Any, final: Any, lengths: Any, *rest: Any
 ) -> tuple[tuple[Any, Any], tuple[int, int]]:
-    tensors = [emission, transition, initial, final, lengths]
+    arrays = [emission, transition, initial, final, lengths]
     if dims[1] is not None and transition.dim() == 3:
-        tensors[1] = transition.movedim(dims[1], 0).unsqueeze(1)  # one matrix for all steps of a sample
+        arrays[1] = transition.movedim(dims[1], 0).unsqueeze(1)  # one matrix for all steps of a sample
         dims = (dims[0], 0, *dims[2:])
-    moved = [x if d is None else x.movedim(d, 0) for x, d in zip(tensors, dims[:5], strict=True)]
-    leads = [
-        0 if x is None else max(x.dim() - own, 0) - (d is not None)
-        for x, own, d in zip(moved, _OWN_AXES, dims[:5], strict=True)
-    ]
-    aligned = [
-        x if d is None else x.reshape((x.shape[0], *(1,) * (max(leads) - lead), *x.shape[1:]))
-        for x, d, lead in zip(moved, dims[:5], leads, strict=True)
-    ]
+    aligned = _batching.leading(dims[:5], tuple(arrays), _OWN_AXES)
     return torch.ops.tropical_gemm.viterbi(*aligned, *rest), (0, 0)
 
 
