@@ -14,13 +14,14 @@ inline int64_t scan_matrices(int64_t n) {
 }
 
 // With v[t] = v[t-1] M[t-1] over max-plus for t = 1, ..., n: from v[0] and M to all v.
-//   history   v, (step, batch, state), `step_size` elements from step to step; v[0] is there
+//   history   v, (step, batch, state), `step_size` elements from step to step, `row` from sequence to sequence; v[0] is
+//             there
 //   matrices  (batch, n, from, to) of M, then room for the other levels
 //   multiply  runs the product of its MatmulParams
 // Upwards, level l + 1 holds the products of neighbours of level l; downwards, every second vector of a level is one
 // vector-matrix product away from one that is known. Source: G. Blelloch, Prefix sums and their applications (1990).
 template <class F, class Multiply>
-void scan_values(F* history, int64_t step_size, int64_t batch, int64_t states, int64_t n, F* matrices,
+void scan_values(F* history, int64_t step_size, int64_t row, int64_t batch, int64_t states, int64_t n, F* matrices,
                  const Multiply& multiply) {
   if (n == 0) return;
   const int64_t square = states * states;
@@ -39,7 +40,7 @@ void scan_values(F* history, int64_t step_size, int64_t batch, int64_t states, i
     return Operand{level + first * square, states, 1, {count * square, every * square}};
   };
   const auto vectors = [&](int64_t first, int64_t every) {
-    return Operand{history + first * step_size, states, 1, {states, every * step_size}};
+    return Operand{history + first * step_size, row, 1, {row, every * step_size}};
   };
   F* level = matrices;
   int64_t count = n, span = 1;

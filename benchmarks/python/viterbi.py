@@ -1,9 +1,13 @@
 """Best paths beside librosa's (where it is installed) and a loop in torch: wall times of one call each.
 
 python benchmarks/python/viterbi.py [--steps 5000] [--cuda]
+
+On a GPU also the share of the larger floor: arithmetic, 64 pairs of an addition and a maximum a clock and
+multiprocessor at the highest clock, or memory, the emissions read once at the rate of a copy in the same run.
 """
 
 import argparse
+import subprocess
 import time
 
 import numpy as np
@@ -37,6 +41,16 @@ def torch_loop(emission, transition):
     return torch.stack(path[::-1], 1), scores
 
 
+def floors():
+    """Of the GPU: additions with maxima, and bytes, a second."""
+    query = ["nvidia-smi", "--query-gpu=clocks.max.sm", "--format=csv,noheader,nounits", "--id=0"]
+    clock = float(subprocess.run(query, capture_output=True, text=True, check=True).stdout) * 1e6
+    pairs = 64 * torch.cuda.get_device_properties(0).multi_processor_count * clock
+    x, y = (torch.zeros(1 << 30, dtype=torch.uint8, device="cuda") for _ in range(2))
+    seconds, _ = timed(lambda: y.copy_(x), torch.cuda.synchronize)
+    return pairs, 2 * x.numel() / seconds
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=5000)
@@ -52,7 +66,9 @@ def main():
     synchronize = torch.cuda.synchronize if arguments.cuda else (lambda: None)
     rng = np.random.default_rng(0)
     print(f"{arguments.steps} steps, float32, {device}, {torch.get_num_threads()} threads")
-    print("| states | sequences | `tg.viterbi` | a loop in torch | librosa |\n|---|---|---|---|---|")
+    rates = floors() if arguments.cuda else None
+    print("| states | sequences | `tg.viterbi` | a loop in torch | librosa | share of the floor |")
+    print("|---|---|---|---|---|---|")
     for states in (60, 1440):
         for sequences in (1, 64):
             probabilities = 1 - rng.random((sequences, arguments.steps, states), np.float32)
@@ -69,7 +85,13 @@ def main():
             if librosa is not None and sequences * states < 10_000:
                 seconds, _ = timed(lambda p=probabilities, a=transition: librosa(p.swapaxes(1, 2), a))
                 peer = f"{seconds:.3f} s ({seconds / ours:.1f})"
-            print(f"| {states} | {sequences} | {ours:.4f} s | {loop} | {peer} |", flush=True)
+            share = "-"
+            if rates is not None:
+                arithmetic = sequences * (arguments.steps - 1) * states**2 / rates[0]
+                memory = e.numel() * e.element_size() / rates[1]
+                name, floor = max(("arithmetic", arithmetic), ("memory", memory), key=lambda x: x[1])
+                share = f"{floor / ours:.1%} of {1e3 * floor:.2f} ms ({name})"
+            print(f"| {states} | {sequences} | {ours:.4f} s | {loop} | {peer} | {share} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,16 @@ def same(got, expected):
 @pytest.mark.parametrize("kind", ["normal", "ties", "impossible", "nan", "infinite"])
 @pytest.mark.parametrize(
     ("batch", "steps", "states", "each"),
-    [((), 0, 3, False), ((), 1, 1, False), ((3,), 7, 5, True), ((2, 2), 9, 130, False), ((5,), 6, 33, True)],
+    [
+        ((), 0, 3, False),
+        ((), 1, 1, False),
+        ((3,), 7, 5, True),
+        ((5,), 20, 60, False),
+        ((2, 2), 9, 130, False),
+        ((5,), 6, 33, True),
+        ((37,), 8, 300, False),
+        ((), 5, 1800, False),
+    ],
 )
 def test_viterbi(dtype, kind, batch, steps, states, each):
     rng = np.random.default_rng(steps * states)
@@ -54,9 +63,10 @@ def test_lengths_on_the_device_are_clamped():
     )
 
 
-def test_captured_and_replayed():
+@pytest.mark.parametrize("states", [16, 200])
+def test_captured_and_replayed(states):
     rng = np.random.default_rng(3)
-    e, a = (to_gpu(scores(rng, shape, "float32", "normal")) for shape in ((4, 20, 16), (16, 16)))
+    e, a = (to_gpu(scores(rng, shape, "float32", "normal")) for shape in ((4, 20, states), (states, states)))
     lengths = torch.tensor([20, 3, 0, 11]).cuda()
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
@@ -66,7 +76,7 @@ def test_captured_and_replayed():
     with torch.cuda.graph(graph):
         made = tg.viterbi(e, a, lengths=lengths)
     for _ in range(10):
-        fresh = scores(rng, (4, 20, 16), "float32", "impossible")
+        fresh = scores(rng, (4, 20, states), "float32", "impossible")
         e.copy_(to_gpu(fresh))
         graph.replay()
         same(made, tg.viterbi(fresh, to_numpy(a), lengths=to_numpy(lengths)))

@@ -123,7 +123,7 @@ class Recurrence {
                                        read(p_.emission, e + j * p_.emission.stride[2])
                                  : F{0};
     });
-    scan_values(history_, p_.batch * s, p_.batch, s, n, scan_, [&](MatmulParams m) {
+    scan_values(history_, p_.batch * s, s, p_.batch, s, n, scan_, [&](MatmulParams m) {
       m.threads = threads;
       m.cancel = p_.cancel;
       matmul(m);

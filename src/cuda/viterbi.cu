@@ -1,47 +1,31 @@
-// The Viterbi recurrence on the device: for each step a product of values and a kernel that adds the emission; then
-// each path is traced back through the stored values, where the taken state is found again by the same sums.
+// The Viterbi recurrence on the device: which kernels compute the values of all steps, one that walks along sequences
+// where one matrix of few states serves all steps, else for each step a product and a kernel that adds the emission.
+// Then each path is traced back.
 #include <algorithm>
 
-#include "heuristics.h"
 #include "launch.cuh"
 #include "product.h"
-#include "trellis.h"
 #include "trellis_scan.h"
+#include "viterbi_block.cuh"
+#include "viterbi_trace.cuh"
 
 namespace tropical::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kTraceThreads = 128;
-
-// The recurrence as the kernels see it, in the type F of its values.
-template <class In>
-struct Trellis {
-  using F = wide_t<In>;
-  ViterbiParams p;
-  F* history;         // (step, batch, state); a step begins at a multiple of kAlign elements
-  int64_t step_size;  // elements of one step
-  F* matrix;          // (matrix, from, to), nullptr where the product reads the source
-  F* transposed;      // (matrix, to, from), nullptr where steps differ
-  bool one_matrix;    // for all sequences
-
-  __device__ static F read(const Strided& x, int64_t at) { return widen(static_cast<const In*>(x.data)[at]); }
-  __device__ F* values(int64_t t, int64_t b) const { return history + t * step_size + b * p.states; }
-  __host__ __device__ int64_t transition_at(int64_t b, int64_t t) const {
-    return b * p.transition.stride[0] + (t - 1) * p.transition.stride[1];
-  }
-};
 
 // The matrices of step t, widened; their transposes too where they serve all steps.
 template <class In>
 __global__ void copy_matrices(Trellis<In> x, int64_t count, int64_t t) {
-  const int64_t s = x.p.states, total = count * s * s;
+  const int64_t s = x.p.states, total = count * s * x.row;
   for (int64_t at = blockIdx.x * int64_t{kThreads} + threadIdx.x; at < total; at += int64_t{gridDim.x} * kThreads) {
-    const int64_t j = at % s, i = at / s % s, b = at / (s * s);
-    const auto value =
-        x.read(x.p.transition, x.transition_at(b, t) + i * x.p.transition.stride[2] + j * x.p.transition.stride[3]);
-    x.matrix[at] = value;
-    if (x.transposed) x.transposed[(b * s + j) * s + i] = value;
+    const int64_t j = at % x.row, i = at / x.row % s, b = at / (x.row * s);
+    const auto element = [&](int64_t from, int64_t to) {
+      return x.read(x.p.transition,
+                    x.transition_at(b, t) + from * x.p.transition.stride[2] + to * x.p.transition.stride[3]);
+    };
+    x.matrix[at] = j < s ? element(i, j) : 0;
+    if (x.transposed) x.transposed[at] = j < s ? element(j, i) : lowest<typename Trellis<In>::F>();
   }
 }
 
@@ -51,20 +35,14 @@ template <class In>
 __global__ void add_emission(Trellis<In> x, int64_t t) {
   using F = typename Trellis<In>::F;
   const ViterbiParams& p = x.p;
-  const int64_t total = p.batch * p.states;
+  const int64_t total = p.batch * x.row;
   for (int64_t at = blockIdx.x * int64_t{kThreads} + threadIdx.x; at < total; at += int64_t{gridDim.x} * kThreads) {
-    const int64_t b = at / p.states, j = at % p.states;
+    const int64_t b = at / x.row, j = at % x.row;
     F* v = x.values(t, b) + j;
-    if (t >= length_of(p, b)) {
+    if (t >= length_of(p, b) || j >= p.states)
       *v = 0;
-      continue;
-    }
-    F best = 0;
-    if (t > 0)
-      best = *v;
-    else if (p.initial.data)
-      best = x.read(p.initial, b * p.initial.stride[0] + j * p.initial.stride[1]);
-    *v = best + x.read(p.emission, b * p.emission.stride[0] + t * p.emission.stride[1] + j * p.emission.stride[2]);
+    else
+      *v = (t > 0 ? *v : x.initial(b, j)) + x.emission(b, t, j);
   }
 }
 
@@ -81,72 +59,6 @@ __global__ void make_matrices(Trellis<In> x, typename Trellis<In>::F* to) {
       value = x.read(p.transition, x.transition_at(b, t) + i * p.transition.stride[2] + j * p.transition.stride[3]) +
               x.read(p.emission, b * p.emission.stride[0] + t * p.emission.stride[1] + j * p.emission.stride[2]);
     to[at] = value;
-  }
-}
-
-template <class F>
-struct Taken {
-  F value;
-  int state;
-
-  // Of two candidates in any order: the better, the first NaN, the lower state.
-  __device__ static Taken of(Taken a, Taken b) {
-    const Taken first = a.state < b.state ? a : b, second = a.state < b.state ? b : a;
-    return takes(second.value, first.value) ? second : first;
-  }
-};
-
-// The first of the largest, or the first NaN, among candidate(0), ..., candidate(states - 1); all threads get it.
-template <class F, class Candidate>
-__device__ Taken<F> best_of(int states, Candidate candidate) {
-  __shared__ Taken<F> of_warp[kTraceThreads / 32];
-  // A thread without candidates repeats the last one.
-  int i = min(static_cast<int>(threadIdx.x), states - 1);
-  Taken<F> best{candidate(i), i};
-  for (i += kTraceThreads; i < states; i += kTraceThreads) best = Taken<F>::of(best, {candidate(i), i});
-  for (int lane = 16; lane > 0; lane /= 2)
-    best = Taken<F>::of(
-        best, {__shfl_xor_sync(0xffffffffu, best.value, lane), __shfl_xor_sync(0xffffffffu, best.state, lane)});
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = best;
-  __syncthreads();
-  for (int w = 0; w < kTraceThreads / 32; ++w) best = Taken<F>::of(best, of_warp[w]);
-  __syncthreads();
-  return best;
-}
-
-template <class In>
-__global__ void __launch_bounds__(kTraceThreads) trace(Trellis<In> x) {
-  using F = typename Trellis<In>::F;
-  const ViterbiParams& p = x.p;
-  const int states = static_cast<int>(p.states);
-  for (int64_t b = blockIdx.x; b < p.batch; b += gridDim.x) {
-    const int64_t length = length_of(p, b);
-    Taken<F> at_end{0, -1};
-    if (length > 0) {
-      const F* v = x.values(length - 1, b);
-      at_end = best_of<F>(states, [&](int j) {
-        return p.final.data ? v[j] + x.read(p.final, b * p.final.stride[0] + j * p.final.stride[1]) : v[j];
-      });
-    }
-    if (threadIdx.x == 0) static_cast<F*>(p.scores.data)[b * p.scores.stride[0]] = canonical(at_end.value);
-    const bool possible = length > 0 && at_end.value != lowest<F>();
-    for (int64_t t = (possible ? length : 0) + threadIdx.x; t < p.steps; t += kTraceThreads) set_path(p, b, t, -1);
-    if (!possible) continue;
-    int64_t state = at_end.state;
-    for (int64_t t = length - 1;; --t) {
-      if (threadIdx.x == 0) set_path(p, b, t, state);
-      if (t == 0) break;
-      const F* v = x.values(t - 1, b);
-      if (x.transposed) {
-        const F* to_state = x.transposed + ((x.one_matrix ? 0 : b) * p.states + state) * p.states;
-        state = best_of<F>(states, [&](int i) { return v[i] + to_state[i]; }).state;
-      } else {
-        const int64_t at = x.transition_at(b, t) + state * p.transition.stride[3];
-        state = best_of<F>(states, [&](int i) {
-                  return v[i] + x.read(p.transition, at + i * p.transition.stride[2]);
-                }).state;
-      }
-    }
   }
 }
 
@@ -167,14 +79,51 @@ void step_by_step(const Trellis<In>& x, const Call& call, const Copy& copy, cons
       m.b = {const_cast<In*>(data), p.transition.stride[2], p.transition.stride[3], {p.transition.stride[0]}};
     } else {
       if (!steps_share(p)) copy(t);
-      m.b = {x.matrix, s, 1, {x.one_matrix ? 0 : s * s}};
+      m.b = {x.matrix, x.row, 1, {x.one_matrix ? 0 : s * x.row}};
     }
-    m.a = {x.history + (t - 1) * x.step_size, s, 1, {s}};
-    m.c = {x.history + t * x.step_size, s, 1, {s}};
+    m.a = {x.history + (t - 1) * x.step_size, x.row, 1, {x.row}};
+    m.c = {x.history + t * x.step_size, x.row, 1, {x.row}};
     multiply(m);
     add(t);
     if (call.target.dry && steps_share(p)) break;  // the other steps are like this one
   }
+}
+
+// The values of all steps by a block for each sequence; false where there are too many states, or so many sequences
+// that products are faster.
+template <class In>
+bool blocks_walk(const Trellis<In>& x, const Target& target) {
+  constexpr int64_t kMostSequences = 16;  // on a multiprocessor
+  const ViterbiParams& p = x.p;
+  if (!steps_share(p) || p.states > BlockWalk::kMostStates ||
+      (x.one_matrix && p.batch > kMostSequences * target.facts->multiprocessors))
+    return false;
+  const auto run = [&]<int kVectors>() {
+    launch<&walk_block<In, kVectors>>(target, p.batch, BlockWalk::threads(x.row), 0, x);
+  };
+  if (p.states <= 32)
+    run.template operator()<1>();
+  else if (p.states <= 64)
+    run.template operator()<2>();
+  else
+    run.template operator()<4>();
+  return true;
+}
+
+template <class In>
+void trace_paths(const Trellis<In>& x, const Target& target) {
+  const auto vectors = static_cast<int64_t>(static_cast<size_t>(x.row) * sizeof(typename Trellis<In>::F) / 16);
+  const auto ahead = [&]<int kThreads, int kEach>() {
+    constexpr size_t kRing = size_t{kTraceAhead} * kThreads * kEach * 16, kMore = 1024;
+    if (vectors > kThreads * kEach || kRing + kMore > static_cast<size_t>(target.facts->shared_bytes)) return false;
+    launch<&trace_ahead<In, kThreads, kEach>>(target, x.p.batch, kThreads, kRing, x);
+    return true;
+  };
+  const bool can = x.transposed && target.facts->compute >= 80;
+  if (can && (ahead.template operator()<32, 1>() || ahead.template operator()<384, 1>() ||
+              ahead.template operator()<512, 3>()))
+    return;
+  launch<&trace<In, 128>>(target, x.p.batch, 128, 0, x);
 }
 
 }  // namespace
@@ -185,35 +134,38 @@ void viterbi(const ViterbiParams& p, Call& call) {
   if (p.batch == 0) return;
   constexpr int64_t kAlign = 64;
   const int64_t s = p.states, matrices = sequences_share(p) ? 1 : p.batch;
-  Trellis<In> x{p, nullptr, ceil_div(p.batch * s, kAlign) * kAlign, nullptr, nullptr, sequences_share(p)};
+  Trellis<In> x{p, ceil_div(s, 16) * 16, nullptr, 0, nullptr, nullptr, sequences_share(p)};
+  x.step_size = ceil_div(p.batch * x.row, kAlign) * kAlign;
   x.history = call.scratch.take<F>(p.steps * x.step_size);
-  if (is_half_v<In> || steps_share(p)) x.matrix = call.scratch.take<F>(matrices * s * s);
-  if (steps_share(p)) x.transposed = call.scratch.take<F>(matrices * s * s);
+  if (is_half_v<In> || steps_share(p)) x.matrix = call.scratch.take<F>(matrices * s * x.row);
+  if (steps_share(p)) x.transposed = call.scratch.take<F>(matrices * s * x.row);
+
   const auto copy = [&](int64_t t) {
-    launch<&copy_matrices<In>>(call.target, ceil_div(matrices * s * s, kThreads), kThreads, 0, x, matrices, t);
+    launch<&copy_matrices<In>>(call.target, ceil_div(matrices * s * x.row, kThreads), kThreads, 0, x, matrices, t);
   };
   const auto add = [&](int64_t t) {
-    launch<&add_emission<In>>(call.target, ceil_div(p.batch * s, kThreads), kThreads, 0, x, t);
+    launch<&add_emission<In>>(call.target, ceil_div(p.batch * x.row, kThreads), kThreads, 0, x, t);
   };
-  if (p.steps > 1 && steps_share(p)) copy(1);
-  if (p.steps > 0) add(0);
-
   size_t most = 0;
   const auto multiply = [&](const MatmulParams& m) {
     Call step = call;  // every product may use the same scratch memory
     product<MaxPlus, F>(m, step);
     most = std::max(most, step.scratch.used());
   };
-  if (p.scan && p.steps > 1) {
-    const int64_t n = p.steps - 1;
-    F* matrices = call.scratch.take<F>(p.batch * scan_matrices(n) * s * s);
-    launch<&make_matrices<In>>(call.target, ceil_div(p.batch * n * s * s, kThreads), kThreads, 0, x, matrices);
-    scan_values(x.history, x.step_size, p.batch, s, n, matrices, multiply);
-  } else {
-    step_by_step(x, call, copy, add, multiply);
+  if (p.steps > 1 && steps_share(p)) copy(1);
+  if (p.scan || p.steps < 2 || !blocks_walk(x, call.target)) {
+    if (p.steps > 0) add(0);
+    if (p.scan && p.steps > 1) {
+      const int64_t n = p.steps - 1;
+      F* to = call.scratch.take<F>(p.batch * scan_matrices(n) * s * s);
+      launch<&make_matrices<In>>(call.target, ceil_div(p.batch * n * s * s, kThreads), kThreads, 0, x, to);
+      scan_values(x.history, x.step_size, x.row, p.batch, s, n, to, multiply);
+    } else if (p.steps > 1) {
+      step_by_step(x, call, copy, add, multiply);
+    }
   }
   call.scratch.reach(most);
-  launch<&trace<In>>(call.target, p.batch, kTraceThreads, 0, x);
+  trace_paths(x, call.target);
 }
 
 template void viterbi<float>(const ViterbiParams&, Call&);
