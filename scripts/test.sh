@@ -15,4 +15,5 @@ mkdir -p build/examples
 python examples/train_tropical.py --device cpu --steps 30 --output build/examples/train_tropical.png
 python examples/tropical_attention.py --device cpu --steps 30
 python examples/connected_digits.py --strips 20 --output build/examples/connected_digits.png
+python examples/travel_times.py --side 5 --steps 30
 python examples/ground_states.py --size 8 --output build/examples/ground_state.png

@@ -2,6 +2,7 @@
 
 #include "cpu/backend.h"
 #include "cuda/loader.h"
+#include "float_mode.h"
 #include "rearrange.h"
 #include "tensor.h"
 
@@ -39,6 +40,12 @@ class Scratch {
 };
 
 template <class Params>
+void on_cpu(void (*run)(const Params&), const Params& params) {
+  const StandardFloats standard;
+  run(params);
+}
+
+template <class Params>
 void on_device(const Params& params, int device, const CudaOptions& options,
                size_t (*workspace)(const Params*, int, cuda::Status*),
                void (*run)(const Params*, const cuda::Queue*, void*, cuda::Status*)) {
@@ -51,38 +58,38 @@ void on_device(const Params& params, int device, const CudaOptions& options,
 
 void execute(MatmulParams params, const DLTensor& a, const CudaOptions& options) {
   fold(params);
-  if (!on_cuda(a)) return cpu::matmul(params);
+  if (!on_cuda(a)) return on_cpu(cpu::matmul, params);
   const cuda::Backend& gpu = cuda::backend();
   on_device(params, a.device.device_id, options, gpu.matmul_workspace, gpu.matmul);
 }
 
 void execute(BackwardParams params, const DLTensor& a, const CudaOptions& options) {
   fold(params);
-  if (!on_cuda(a)) return cpu::matmul_backward(params);
+  if (!on_cuda(a)) return on_cpu(cpu::matmul_backward, params);
   const cuda::Backend& gpu = cuda::backend();
   on_device(params, a.device.device_id, options, gpu.backward_workspace, gpu.matmul_backward);
 }
 
 void execute(const CountParams& params, const DLTensor& a, const CudaOptions& options) {
-  if (!on_cuda(a)) return cpu::count_matmul(params);
+  if (!on_cuda(a)) return on_cpu(cpu::count_matmul, params);
   const cuda::Backend& gpu = cuda::backend();
   on_device(params, a.device.device_id, options, gpu.count_workspace, gpu.count_matmul);
 }
 
 void execute(const ViterbiParams& params, const DLTensor& emission, const CudaOptions& options) {
-  if (!on_cuda(emission)) return cpu::viterbi(params);
+  if (!on_cuda(emission)) return on_cpu(cpu::viterbi, params);
   const cuda::Backend& gpu = cuda::backend();
   on_device(params, emission.device.device_id, options, gpu.viterbi_workspace, gpu.viterbi);
 }
 
 void execute(const AlignParams& params, const DLTensor& log_probs, const CudaOptions& options) {
-  if (!on_cuda(log_probs)) return cpu::align(params);
+  if (!on_cuda(log_probs)) return on_cpu(cpu::align, params);
   const cuda::Backend& gpu = cuda::backend();
   on_device(params, log_probs.device.device_id, options, gpu.align_workspace, gpu.align);
 }
 
 void execute(const GraphParams& params, const DLTensor& a, const CudaOptions& options) {
-  if (!on_cuda(a)) return cpu::graph_step(params);
+  if (!on_cuda(a)) return on_cpu(cpu::graph_step, params);
   const cuda::Queue queue{a.device.device_id, options.stream};
   cuda::call(cuda::backend().graph_step, &params, &queue);
 }

@@ -8,6 +8,8 @@
 #include <exception>
 #include <mutex>
 
+#include "float_mode.h"
+
 namespace tropical {
 namespace {
 
@@ -32,15 +34,19 @@ void parallel_for(int64_t tasks, int threads, const std::function<void(int64_t, 
   std::exception_ptr failure;
   std::mutex lock;
   std::atomic<bool> failed{false};
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (int64_t t = 0; t < tasks; ++t) {
-    if (failed) continue;
-    try {
-      body(t, omp_get_thread_num());
-    } catch (...) {
-      const std::scoped_lock hold(lock);
-      failure = std::current_exception();
-      failed = true;
+#pragma omp parallel num_threads(threads)
+  {
+    const StandardFloats standard;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t t = 0; t < tasks; ++t) {
+      if (failed) continue;
+      try {
+        body(t, omp_get_thread_num());
+      } catch (...) {
+        const std::scoped_lock hold(lock);
+        failure = std::current_exception();
+        failed = true;
+      }
     }
   }
   if (failure) std::rethrow_exception(failure);

@@ -104,6 +104,18 @@ DType operand_dtype(Semiring semiring, const DLTensor& a, const DLTensor& b) {
 
 constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
 
+// Of a product over an axis of k, with or without an argmax.
+void check_options(const MatmulOptions& options, bool argmax, int64_t k) {
+  const int64_t offset = options.argmax_offset;
+  if (offset < 0) bad_value("argmax_offset is " + std::to_string(offset) + ", expected at least 0");
+  if (argmax && k > kMaxIndex - std::min(offset, kMaxIndex))
+    bad_value("argmax_offset (" + std::to_string(offset) + ") plus the summed axis of a (" + std::to_string(k) +
+              ") exceeds " + std::to_string(kMaxIndex) +
+              ", the largest index that int32 can hold; split the axis and use accumulate with argmax_offset");
+  if (!argmax && offset != 0) bad_value("argmax_offset is " + std::to_string(offset) + " but no argmax was asked for");
+  check_threads(options.threads);
+}
+
 }  // namespace
 
 std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b) { return product_shape(a, b).full; }
@@ -111,6 +123,14 @@ std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b) { return
 std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor& a, const DLTensor& b) {
   operand_dtype(semiring, a, b);
   return product_shape(a, b).full;
+}
+
+std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor& a, const DLTensor& b, bool argmax,
+                                  const MatmulOptions& options) {
+  operand_dtype(semiring, a, b);
+  const ProductShape s = product_shape(a, b);
+  check_options(options, argmax, s.k);
+  return s.full;
 }
 
 MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
@@ -131,8 +151,6 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
   p.a = operand(a, p.batch, row, true);
   p.b = operand(b, p.batch, true, col);
   p.c = operand(c, p.batch, row, col);
-  if (options.argmax_offset < 0)
-    bad_value("argmax_offset is " + std::to_string(options.argmax_offset) + ", expected at least 0");
   if (argmax) {
     check_dtype(*argmax, "argmax", DType::i32, "");
     check_shape(*argmax, "argmax", s.full);
@@ -141,15 +159,9 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
     check_disjoint(*argmax, "argmax", a, "a");
     check_disjoint(*argmax, "argmax", b, "b");
     check_disjoint(*argmax, "argmax", c, "out");
-    if (p.k > kMaxIndex - std::min(options.argmax_offset, kMaxIndex))
-      bad_value("argmax_offset (" + std::to_string(options.argmax_offset) + ") plus the summed axis of a (" +
-                std::to_string(p.k) + ") exceeds " + std::to_string(kMaxIndex) +
-                ", the largest index that int32 can hold; split the axis and use accumulate with argmax_offset");
     p.argmax = operand(*argmax, p.batch, row, col);
-  } else if (options.argmax_offset != 0) {
-    bad_value("argmax_offset is " + std::to_string(options.argmax_offset) + " but no argmax was asked for");
   }
-  check_threads(options.threads);
+  check_options(options, argmax != nullptr, p.k);
   p.accumulate = options.accumulate;
   p.argmax_offset = options.argmax_offset;
   p.threads = options.threads;

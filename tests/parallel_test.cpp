@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "float_mode.h"
 #include "tropical_gemm/matmul.h"
 
 namespace tropical {
@@ -96,6 +97,30 @@ TEST(Parallel, ForkedChildRunsAlone) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
   EXPECT_EQ(thread_count(4), 4);  // the parent is as before
+}
+#endif
+
+#if defined(__SSE__)
+TEST(Parallel, SubnormalNumbersStayInAnyModeOfTheCaller) {
+  constexpr unsigned kFlush = 0x8040;  // results, and operands
+  constexpr int64_t kSize = 64;
+  const std::vector<float> a(kSize * kSize, 1e-30f), b(kSize * kSize, 1e-10f);
+  const float expected = 1e-30f * 1e-10f;
+  const unsigned before = _mm_getcsr();
+  for (const int threads : {1, 4}) {
+    std::vector<float> c(kSize * kSize);
+    MatmulOptions options;
+    options.threads = threads;
+    _mm_setcsr(before | kFlush);
+    matmul<MaxMul, float>(MatrixView<const float>(a.data(), {kSize, kSize}),
+                          MatrixView<const float>(b.data(), {kSize, kSize}),
+                          MatrixView<float>(c.data(), {kSize, kSize}), options);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    EXPECT_EQ(after & kFlush, kFlush) << "the caller's mode was not restored";
+    EXPECT_GT(expected, 0.0f);
+    for (const float x : c) ASSERT_EQ(x, expected) << threads << " threads";
+  }
 }
 #endif
 

@@ -32,6 +32,9 @@ struct MatmulOptions {
 TROPICAL_API std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b);
 // The same where the dtypes of both must be one that the semiring has; throws Error(invalid_type) otherwise.
 TROPICAL_API std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor& a, const DLTensor& b);
+// The same where the options must fit too: all that matmul refuses before it looks at its outputs.
+TROPICAL_API std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor& a, const DLTensor& b, bool argmax,
+                                               const MatmulOptions& options);
 
 // Computes the product of tensors that are all in host memory, or all on one CUDA device (see CudaOptions). Pinned
 // memory counts as host memory, managed memory as memory of its device.

@@ -15,6 +15,8 @@
 #include "closure.h"
 #include "device_array.h"
 #include "interrupt.h"
+#include "jax.h"
+#include "shapes.h"
 #include "tropical_gemm/matmul.h"
 #include "viterbi.h"
 
@@ -213,6 +215,9 @@ NB_MODULE(_core, m) {
   m.def("semiring_constants", &constants_of,
         nb::sig("def semiring_constants(semiring: object, dtype: str, /) -> tuple[typing.Any, typing.Any]"));
   bind_closure(m);
+  bind_shapes(m);
+  m.def("jax_custom_calls", &jax_custom_calls,
+        nb::sig("def jax_custom_calls() -> tuple[tuple[int, int], list[tuple[str, str, object]]] | None"));
   m.def("cuda_info", &cuda_facts, nb::sig("def cuda_info() -> dict[str, typing.Any]"));
   m.def("info", &facts, nb::sig("def info() -> dict[str, typing.Any]"));
   m.def("set_isa", &set_isa, nb::sig("def set_isa(isa: str, /) -> None"));

@@ -1,7 +1,12 @@
+import os
+
 import hypothesis
 import pytest
 import tropical_gemm as tg
 from tropical_gemm import _core
+
+# JAX reads it when it starts; the tests of shard_map need two devices.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 
 # The same examples in every run; `--hypothesis-profile=search` looks for new ones.
 hypothesis.settings.register_profile(

@@ -22,11 +22,14 @@ import pytest
         (".torch", 2),
         (".torch._matmul", 4),
         (".torch._linear", 4),
+        (".jax", 3),
+        (".jax._matmul", 4),
     ],
 )
 def test_examples(module, least):
-    if "torch" in module:
-        pytest.importorskip("torch")
+    for library in ("torch", "jax"):
+        if library in module:
+            pytest.importorskip(library)
     name = "tropical_gemm" + module
     importlib.import_module(name)
     result = doctest.testmod(sys.modules[name])  # a function of the same name may stand in its place

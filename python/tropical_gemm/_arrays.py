@@ -158,14 +158,20 @@ class Jax(Kind):
         """Whether JAX has 64-bit types now."""
         return bool(self.jax.config.jax_enable_x64)
 
-    def operand(self, x: Any, argument: str) -> Any:
-        if isinstance(x, self.jax.core.Tracer):
-            raise TypeError(
-                f"{argument} is a JAX tracer: tropical_gemm works on concrete arrays, "
-                "not yet inside jit, grad or vmap"
-            )
+    def is_traced(self, x: Any) -> bool:
+        return isinstance(x, self.jax.core.Tracer)
+
+    def check_alive(self, x: Any, argument: str) -> None:
         if x.is_deleted():
             raise ValueError(f"{argument} is a jax.Array that was deleted or donated; its memory is gone")
+
+    def operand(self, x: Any, argument: str) -> Any:
+        if self.is_traced(x):
+            raise TypeError(
+                f"{argument} is a JAX tracer: inside jit, grad and vmap there are matmul and "
+                "matmul_backward, other functions need concrete arrays"
+            )
+        self.check_alive(x, argument)
         if len(x.devices()) > 1:
             raise ValueError(
                 f"{argument} is spread over {len(x.devices())} devices, expected an array on one device"
@@ -221,7 +227,7 @@ class Ours(Producer):
         return isinstance(other, Producer)
 
 
-_numpy, torch_kind, _cupy, _jax = NumPy("numpy"), Torch("torch"), CuPy("cupy"), Jax("jax")
+_numpy, torch_kind, _cupy, jax_kind = NumPy("numpy"), Torch("torch"), CuPy("cupy"), Jax("jax")
 _ours = Ours("tropical_gemm")
 
 
@@ -230,6 +236,12 @@ def is_tensor(x: Any) -> bool:
     torch = sys.modules.get("torch")
     # While torch is being imported it has no tensors yet.
     return torch is not None and isinstance(x, getattr(torch, "Tensor", ()))
+
+
+def is_jax(x: Any) -> bool:
+    """Whether ``x`` is a JAX array, concrete or traced; JAX is not imported for it."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(x, getattr(jax, "Array", ()))
 
 
 def _name(x: Any) -> str:
@@ -246,8 +258,8 @@ def _kind_of(x: Any, argument: str) -> Kind:
         return torch_kind
     if "cupy" in modules and isinstance(x, modules["cupy"].ndarray):
         return _cupy
-    if "jax" in modules and isinstance(x, modules["jax"].Array):
-        return _jax
+    if is_jax(x):
+        return jax_kind
     if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
         return ArrayApi(x.__array_namespace__()) if hasattr(x, "__array_namespace__") else Producer(_name(x))
     raise TypeError(f"{argument} is of type {_name(x)}, expected an array; use numpy.asarray({argument})")

@@ -1,11 +1,12 @@
 """The operations, for every kind of array."""
 
+from importlib import import_module
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from . import _core
-from ._arrays import common_kind, is_tensor, placed
+from ._arrays import common_kind, is_jax, is_tensor, placed
 
 
 class MatmulResult(NamedTuple):
@@ -26,17 +27,20 @@ class MatmulGradients(NamedTuple):
 _VALUES = (True, False)
 _BOTH = (True, True)
 
-_front: Any = None
+_fronts: dict[str, Any] = {}
 
 
-def _torch_front() -> Any:
-    """The module for torch tensors, imported when the first one comes."""
-    global _front
-    if _front is None:
-        from . import torch
-
-        _front = torch
-    return _front
+def _front_of(x: Any, y: Any) -> Any:
+    """The module for torch tensors or for JAX arrays, imported when the first one comes; None for others."""
+    if is_tensor(x) or is_tensor(y):
+        name = "torch"
+    elif is_jax(x) or is_jax(y):
+        name = "jax"
+    else:
+        return None
+    if name not in _fronts:
+        _fronts[name] = import_module("." + name, __package__)
+    return _fronts[name]
 
 
 @overload
@@ -116,16 +120,17 @@ def matmul(
     argmax_offset
         Added to each index that is not -1, so that K can be processed in pieces with ``accumulate``.
     stream
-        For arrays on a CUDA device, the stream to run on: None for the library's current one (for JAX the one
-        it keeps for work of others, for unknown libraries the legacy default stream); an int as in DLPack (1
-        the legacy default stream, 2 the per-thread one, else an address); or a stream of torch, of CuPy, or
-        any object with ``__cuda_stream__``. None for arrays in host memory.
+        For arrays on a CUDA device, the stream to run on: None for the library's current one (for unknown
+        libraries the legacy default stream); an int as in DLPack (1 the legacy default stream, 2 the
+        per-thread one, else an address); or a stream of torch, of CuPy, or any object with
+        ``__cuda_stream__``. None for arrays in host memory and for those of JAX, whose stream XLA gives.
     threads
         At most that many threads; None for as many as OpenMP would use. Without effect on a GPU.
 
     Notes
     -----
-    For torch tensors this is :func:`tropical_gemm.torch.matmul`, through which gradients flow.
+    For torch tensors this is :func:`tropical_gemm.torch.matmul`, for JAX arrays, traced ones included,
+    :func:`tropical_gemm.jax.matmul`; gradients flow through both. They are immutable in JAX: no ``out``.
 
     On a CUDA device the results come from the library's own allocator. The work is enqueued on the stream
     and the host does not wait for it; it can be captured in a CUDA graph and replayed with other data.
@@ -173,8 +178,8 @@ def matmul(
             return MatmulResult._make(
                 _core.matmul(a, b, _BOTH, semiring, False, argmax_offset, threads, None)
             )
-    if is_tensor(a) or is_tensor(b):
-        return _torch_front().matmul(
+    if (front := _front_of(a, b)) is not None:
+        return front.matmul(
             a, b, semiring=semiring, return_argmax=return_argmax, out=out, accumulate=accumulate,
             argmax_offset=argmax_offset, stream=stream, threads=threads,
         )  # fmt: skip
@@ -239,7 +244,7 @@ def matmul_backward(
     MatmulGradients
         ``(grad_a, grad_b)`` in the shapes of ``a`` and ``b`` (summed over broadcast axes), None where not
         needed. Sums run in a fixed order, in float32 for float16 and bfloat16. A NaN gradient propagates.
-        On torch tensors they are differentiable themselves, in ``grad_c``, ``a`` and ``b``.
+        On torch tensors and JAX arrays they are differentiable themselves, in ``grad_c``, ``a`` and ``b``.
 
     Raises
     ------
@@ -261,11 +266,11 @@ def matmul_backward(
     array([[1.],
            [0.]])
     """
-    if is_tensor(grad_c) or is_tensor(a):
-        front: MatmulGradients = _torch_front().matmul_backward(
+    if (front := _front_of(grad_c, a)) is not None:
+        gradients: MatmulGradients = front.matmul_backward(
             grad_c, argmax, a, b, semiring=semiring, needs=needs, stream=stream, threads=threads
         )
-        return front
+        return gradients
     need_a, need_b = needed(needs)
     # The product of two vectors is a scalar in NumPy, and so are its index and its gradient.
     if isinstance(grad_c, np.generic):
