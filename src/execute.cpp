@@ -88,6 +88,12 @@ void execute(const AlignParams& params, const DLTensor& log_probs, const CudaOpt
   on_device(params, log_probs.device.device_id, options, gpu.align_workspace, gpu.align);
 }
 
+void execute(const PermuteParams& params, const DLTensor& x, const CudaOptions& options) {
+  if (!on_cuda(x)) return cpu::permute(params);
+  const cuda::Queue queue{x.device.device_id, options.stream};
+  cuda::call(cuda::backend().permute, &params, &queue);
+}
+
 void execute(const GraphParams& params, const DLTensor& a, const CudaOptions& options) {
   if (!on_cuda(a)) return on_cpu(cpu::graph_step, params);
   const cuda::Queue queue{a.device.device_id, options.stream};

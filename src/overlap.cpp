@@ -62,7 +62,7 @@ class Sum {
     return false;
   }
 
-  static constexpr int kMaxTerms = 2 * (kMaxBatchDims + 2);
+  static constexpr int kMaxTerms = 2 * kMaxPermuteAxes;
   static constexpr int64_t kMaxSteps = 1'000'000;
   std::array<Term, kMaxTerms> terms_{};
   std::array<int64_t, kMaxTerms + 1> maximum_{}, gcd_{};
@@ -108,7 +108,7 @@ bool overlaps(const DLTensor& x, const DLTensor& y) {
 bool overlaps_itself(const DLTensor& x) {
   if (is_empty(x)) return false;
   const int64_t size = item_bytes(x);
-  std::array<Term, kMaxBatchDims + 2> axes{};
+  std::array<Term, kMaxPermuteAxes> axes{};
   int count = 0;
   for (int d = 0; d < x.ndim; ++d)
     if (x.shape[d] > 1) axes[count++] = {std::abs(stride_of(x, d)) * size, x.shape[d] - 1};

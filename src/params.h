@@ -85,6 +85,20 @@ struct CountParams {
   CancelFlag cancel;
 };
 
+inline constexpr int kMaxPermuteAxes = 64;
+
+// A copy to a row-major array: axes of `to` from the outermost, none of size 1, neighbours that stay together merged.
+struct PermuteParams {
+  int item = 0;  // bytes of an element: 1 2 4 8 16
+  int ndim = 0;
+  int64_t size[kMaxPermuteAxes];
+  int64_t stride[kMaxPermuteAxes];  // in `from`, in elements
+  const void* from = nullptr;
+  void* to = nullptr;
+  int threads = 0;
+  CancelFlag cancel;
+};
+
 // A tensor of known axes; stride 0 where one element serves all.
 struct Strided {
   void* data = nullptr;

@@ -90,6 +90,11 @@ constexpr cuda::Backend kBackend{
     .copy = [](void* to, const void* from, size_t bytes, const cuda::Queue*,
                cuda::Status*) { std::memcpy(to, from, bytes); },
     .when_done = [](void (*done)(void*), void* context, const cuda::Queue*, cuda::Status*) { done(context); },
+    .permute =
+        [](const PermuteParams* params, const cuda::Queue* queue, cuda::Status*) {
+          log.device = queue->device, log.stream = queue->stream;
+          cpu::permute(*params);
+        },
     .graph_step =
         [](const GraphParams* params, const cuda::Queue* queue, cuda::Status*) {
           log.device = queue->device, log.stream = queue->stream;

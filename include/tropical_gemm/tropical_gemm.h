@@ -6,6 +6,7 @@
 #include "tropical_gemm/dtype.h"
 #include "tropical_gemm/error.h"
 #include "tropical_gemm/matmul.h"
+#include "tropical_gemm/permute.h"
 #include "tropical_gemm/semiring.h"
 #include "tropical_gemm/tensor_view.h"
 #include "tropical_gemm/version.h"

@@ -18,6 +18,7 @@
 #include "jax.h"
 #include "shapes.h"
 #include "tropical_gemm/matmul.h"
+#include "tropical_gemm/permute.h"
 #include "viterbi.h"
 
 namespace tropical::python {
@@ -96,6 +97,24 @@ nb::tuple count_arrays(nb::handle a, nb::handle a_counts, nb::handle b, nb::hand
     if (*read) (*read)->keep_until_done(options.cuda.stream);
   c.keep_until_done(options.cuda.stream), counts.keep_until_done(options.cuda.stream);
   return nb::make_tuple(c.result(), counts.result());
+}
+
+nb::object permuted_array(nb::handle x, const std::vector<int>& axes, nb::handle threads, nb::handle stream) {
+  PermuteOptions options;
+  options.threads = threads_of(threads);
+  const Stream on = stream_of(stream);
+  Array from(x, "x", Access::read, on);
+  std::vector<int64_t> shape;
+  for (const int axis : axes) shape.push_back(axis >= 0 && axis < from.tensor().ndim ? from.tensor().shape[axis] : 0);
+  Output to(nb::bool_(true), "out", shape, from.tensor().dtype, from, on);
+  Placement place(from, on);
+  options.cuda = place.options();
+  {
+    const nb::gil_scoped_release release;
+    permute(from.tensor(), axes, *to.tensor(), options);
+  }
+  from.keep_until_done(options.cuda.stream), to.keep_until_done(options.cuda.stream);
+  return to.result();
 }
 
 // {"max_plus": ("float32", ...), ...}
@@ -212,6 +231,9 @@ NB_MODULE(_core, m) {
   m.def("count_matmul", &count_arrays, any, none, any, none, any, none, none,
         nb::sig("def count_matmul(a: object, a_counts: object | None, b: object, b_counts: object | None, "
                 "semiring: object, threads: object, stream: int | None, /) -> tuple[typing.Any, typing.Any]"));
+  m.def("permute", &permuted_array, any, any, none, none,
+        nb::sig("def permute(x: object, axes: collections.abc.Sequence[int], threads: object, stream: int | None, /) -> "
+                "typing.Any"));
   m.def("semiring_constants", &constants_of,
         nb::sig("def semiring_constants(semiring: object, dtype: str, /) -> tuple[typing.Any, typing.Any]"));
   bind_closure(m);

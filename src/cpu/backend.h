@@ -11,6 +11,7 @@ namespace tropical::cpu {
 void matmul(const MatmulParams& params);
 void matmul_backward(const BackwardParams& params);
 void count_matmul(const CountParams& params);
+void permute(const PermuteParams& params);
 void viterbi(const ViterbiParams& params);
 void align(const AlignParams& params);
 void graph_step(const GraphParams& params);

@@ -131,6 +131,13 @@ void enqueue(const Params* params, const Queue* queue, void* memory, Status* sta
   });
 }
 
+void permute_array(const PermuteParams* params, const Queue* queue, Status* status) {
+  guarded(status, [&] {
+    const DeviceGuard guard(queue->device);
+    permute(*params, {queue->device, static_cast<cudaStream_t>(queue->stream), &usable(queue->device), false});
+  });
+}
+
 void graph_step(const GraphParams* params, const Queue* queue, Status* status) {
   guarded(status, [&] {
     const DeviceGuard guard(queue->device);
@@ -243,6 +250,7 @@ constexpr Backend kBackend = {kAbi,
                               retire_memory,
                               copy,
                               when_done,
+                              permute_array,
                               graph_step};
 
 }  // namespace

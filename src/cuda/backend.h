@@ -9,7 +9,7 @@
 namespace tropical::cuda {
 
 // Bumped whenever this file or params.h changes, so that libraries of two builds are never mixed.
-inline constexpr int kAbi = 6;
+inline constexpr int kAbi = 7;
 inline constexpr const char* kEntrySymbol = "tropical_gemm_cuda_backend";
 
 // Where a call runs: the work is enqueued there and nowhere else, and the host never waits for it.
@@ -75,7 +75,9 @@ struct Backend {
   // wait nor call CUDA. While the stream is being captured it is called at once, since a graph may run many times.
   void (*when_done)(void (*done)(void* context), void* context, const Queue*, Status*);
 
-  // One step of a closure; needs no workspace.
+  // Neither of these needs a workspace.
+  void (*permute)(const PermuteParams*, const Queue*, Status*);
+  // One step of a closure.
   void (*graph_step)(const GraphParams*, const Queue*, Status*);
 };
 

@@ -1,5 +1,5 @@
 // One product or gradient on one device, for each (semiring, element type), defined in product.cuh and gradient.cuh and
-// instantiated in the generated kernel files; and what is built on products, for each element type.
+// instantiated in the generated kernel files; and what is built on products, for each element type; and copies.
 #pragma once
 #include "call.h"
 
@@ -13,6 +13,8 @@ void gradient(const BackwardParams& params, Call& call);
 
 template <class In>
 void count_product(const CountParams& params, Call& call);
+
+void permute(const PermuteParams& params, const Target& target);
 
 template <class In>
 void viterbi(const ViterbiParams& params, Call& call);

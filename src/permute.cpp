@@ -1,0 +1,98 @@
+// The entry of permutations: their rules, and axes that stay together as one.
+#include "tropical_gemm/permute.h"
+
+#include <vector>
+
+#include "checks.h"
+#include "execute.h"
+#include "params.h"
+#include "tensor.h"
+
+namespace tropical {
+namespace {
+
+// As check_tensor, which has a lower limit for axes and knows fewer dtypes.
+void check(const DLTensor& x, const char* name, const DLTensor& like) {
+  const std::string who = name;
+  check_device(x, name, like, "x");
+  if (x.ndim > kMaxPermuteAxes)
+    bad_value(who + " has " + std::to_string(x.ndim) + " dimensions, at most " + std::to_string(kMaxPermuteAxes) +
+              " are supported");
+  int64_t bytes = item_bytes(x);
+  for (int d = 0; d < x.ndim; ++d) {
+    if (x.shape[d] < 0) bad_value(who + " has a negative size in its shape " + shape_text(x));
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(x.shape[d], 1), &bytes))
+      bad_value(who + " of shape " + shape_text(x) + " has more bytes than 64 bits can count");
+  }
+  if (!is_empty(x) && !x.data) bad_value(who + " of shape " + shape_text(x) + " has a null data pointer");
+}
+
+int element_bytes(const DLTensor& x) {
+  const int bits = x.dtype.bits * x.dtype.lanes;
+  for (const int bytes : {1, 2, 4, 8, 16})
+    if (bits == 8 * bytes) return bytes;
+  bad_type("x has elements of " + std::to_string(bits) + " bits, expected 1, 2, 4, 8 or 16 bytes");
+}
+
+bool aligned(const void* p, int64_t bytes) { return reinterpret_cast<uintptr_t>(p) % static_cast<size_t>(bytes) == 0; }
+
+// Neighbours in the innermost axis of both as one element, as long as everything else is a multiple of that.
+void widen(PermuteParams& p) {
+  while (p.ndim > 0 && p.stride[p.ndim - 1] == 1 && p.size[p.ndim - 1] % 2 == 0 && p.item < 16) {
+    for (int d = 0; d + 1 < p.ndim; ++d)
+      if (p.stride[d] % 2 != 0) return;
+    if (!aligned(p.from, 2 * p.item) || !aligned(p.to, 2 * p.item)) return;
+    for (int d = 0; d + 1 < p.ndim; ++d) p.stride[d] /= 2;
+    p.item *= 2;
+    if ((p.size[p.ndim - 1] /= 2) == 1) --p.ndim;
+  }
+}
+
+}  // namespace
+
+void permute(const DLTensor& x, std::span<const int> axes, const DLTensor& out, const PermuteOptions& options) {
+  PermuteParams p;
+  p.item = element_bytes(x);
+  check(x, "x", x);
+  if (!is_empty(x) && !aligned(data_of(x), p.item))
+    bad_value("x is not aligned to its element size of " + std::to_string(p.item) + " bytes; pass an aligned copy");
+  std::vector<bool> seen(static_cast<size_t>(x.ndim));
+  std::vector<int64_t> shape;
+  for (const int axis : axes) {
+    if (axis < 0 || axis >= x.ndim || seen[static_cast<size_t>(axis)])
+      bad_value("axes holds " + std::to_string(axis) + ", expected each axis of x, 0 to " + std::to_string(x.ndim - 1) +
+                ", once");
+    seen[static_cast<size_t>(axis)] = true;
+    shape.push_back(x.shape[axis]);
+  }
+  if (axes.size() != static_cast<size_t>(x.ndim))
+    bad_value("axes has " + std::to_string(axes.size()) + " elements, expected " + std::to_string(x.ndim));
+  check_shape(out, "out", shape);
+  check(out, "out", x);
+  if (out.dtype.code != x.dtype.code || out.dtype.bits != x.dtype.bits || out.dtype.lanes != x.dtype.lanes)
+    bad_type("out has another dtype than x");
+  check_threads(options.threads);
+  if (is_empty(x)) return;
+  if (!aligned(data_of(out), p.item)) bad_value("out is not aligned to its element size");
+  int64_t compact = 1;
+  for (int d = out.ndim - 1; d >= 0; compact *= out.shape[d--])
+    if (out.shape[d] > 1 && stride_of(out, d) != compact)
+      bad_value("out of shape " + shape_text(out) + " has stride " + std::to_string(stride_of(out, d)) + " in axis " +
+                std::to_string(d) + ", expected a row-major array");
+  check_disjoint(out, "out", x, "x");
+  for (const int axis : axes) {
+    const int64_t size = x.shape[axis], stride = stride_of(x, axis);
+    if (size == 1) continue;
+    const bool joins = p.ndim > 0 && p.stride[p.ndim - 1] == stride * size;
+    if (!joins) p.size[p.ndim++] = 1;
+    p.size[p.ndim - 1] *= size;
+    p.stride[p.ndim - 1] = stride;
+  }
+  p.from = data_of(x), p.to = data_of(out);
+  p.threads = options.threads;
+  p.cancel.flag = options.cancel;
+  widen(p);
+  execute(p, x, options.cuda);
+}
+
+}  // namespace tropical
