@@ -31,6 +31,17 @@ def test_spin_glasses(seed, size):
     assert model.count(optimize="greedy") == (energies.min(), (energies == energies.min()).sum())
 
 
+def test_spin_glasses_of_the_table():
+    # Lowest energies and their configurations by tests/ground_state_table.cpp, which looks at all 2^25 and 2^36.
+    lines = (Path(__file__).parent / "ground_states.csv").read_text().split()
+    assert len(lines) == 40
+    for size, seed, energy, ways in (map(int, line.split(",")) for line in lines):
+        edges = models.square_lattice(size, size)
+        model = models.ising(edges, np.random.default_rng(seed).choice([-1, 1], len(edges)))
+        assert solved(model) == energy
+        assert model.count(optimize="greedy") == (energy, ways)
+
+
 def test_fully_frustrated_torus():
     # Villain's model: every second column of vertical bonds is antiferromagnetic.
     edges = models.square_lattice(4, 4, periodic=True)
