@@ -3,6 +3,7 @@
 #pragma once
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "params.h"
 
@@ -84,5 +85,14 @@ struct Counting {
     }
   }
 };
+
+// C = A B is Ct = Bt At.
+inline CountParams turned(const CountParams& p) {
+  CountParams t = p;
+  std::swap(t.m, t.n);
+  t.a = p.b, t.b = p.a, t.a_count = p.b_count, t.b_count = p.a_count;
+  for (Operand* x : {&t.a, &t.b, &t.c, &t.a_count, &t.b_count, &t.c_count}) std::swap(x->row, x->col);
+  return t;
+}
 
 }  // namespace tropical

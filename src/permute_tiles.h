@@ -1,5 +1,5 @@
-// How a copy in another order of axes is cut into tiles: runs along what is contiguous in either array, which go through
-// a buffer where memory is near. Both backends work by it.
+// How a copy in another order of axes is cut into tiles: runs along what is contiguous in either array, which go
+// through a buffer where memory is near. Both backends work by it.
 #pragma once
 #include <algorithm>
 
@@ -24,14 +24,15 @@ struct TileList {
 // Tiles along an axis of the array.
 struct TileSteps {
   int64_t count;
-  int64_t from, to;     // from one tile to the next
+  int64_t from, to;            // from one tile to the next
   int32_t axis, short_extent;  // of the last tile along it; axis -1: a single element
 };
 
 struct PermuteTiles {
   int axis_count = 0, step_count = 0;
   TileAxis axis[TileList::kMost];
-  // A tile is read run by run as it lies in `from`, and written run by run as it lies in `to`, where runs are contiguous.
+  // A tile is read run by run as it lies in `from`, and written run by run as it lies in `to`, where runs are
+  // contiguous.
   TileList read_run, read_rest, write_run, write_rest;
   int64_t tiles = 1;
   int32_t buffer_size = 1;
@@ -44,7 +45,7 @@ struct PermuteTiles {
   }
   // The offset of element `index` of a list, by one of the members of TileAxis.
   template <class T>
-  TROPICAL_HD T offset(const TileList& list, int32_t index, T TileAxis::* step_of) const {
+  TROPICAL_HD T offset(const TileList& list, int32_t index, T TileAxis::*step_of) const {
     T sum = 0;
     for (int i = 0; i < list.count; ++i) {
       const TileAxis& a = axis[list.axis[i]];

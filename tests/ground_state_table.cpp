@@ -15,11 +15,12 @@
 // Bonds that are not satisfied, for the rows [first, last) of the lattice: bit r * n + c of `spins` is a spin.
 struct Lattice {
   int n;
-  uint64_t right = 0, down = 0;              // bit of a bond's first spin: whether its coupling is -1
+  uint64_t right = 0, down = 0;  // bit of a bond's first spin: whether its coupling is -1
   uint64_t has_right = 0, has_down = 0;
 
   int broken(uint64_t spins) const {
-    return std::popcount(((spins ^ spins >> 1) ^ right) & has_right) + std::popcount(((spins ^ spins >> n) ^ down) & has_down);
+    return std::popcount(((spins ^ spins >> 1) ^ right) & has_right) +
+           std::popcount(((spins ^ spins >> n) ^ down) & has_down);
   }
 };
 
@@ -37,8 +38,8 @@ int main() {
           (down ? all.has_down : all.has_right) |= bit;
           if (coupling < 0) (down ? all.down : all.right) |= bit;
         }
-    // A word is a high part, fixed in turn, and a low part of which all are tried: what either breaks by itself is looked
-    // up, and bonds between them depend on the last row of the low part.
+    // A word is a high part, fixed in turn, and a low part of which all are tried: what either breaks by itself is
+    // looked up, and bonds between them depend on the last row of the low part.
     const int low_rows = n / 2, low_bits = low_rows * n, row_bits = low_bits - n;
     const uint64_t low_mask = (uint64_t{1} << low_bits) - 1, between = low_mask & ~((uint64_t{1} << row_bits) - 1);
     Lattice low = all, high = all;
@@ -56,7 +57,8 @@ int main() {
         const auto rest = static_cast<uint8_t>(above + crossing);
         const uint8_t* lows = &low_broken[row << row_bits];
         uint8_t least = 255;
-        for (uint64_t s = 0; s < uint64_t{1} << row_bits; ++s) least = std::min<uint8_t>(least, static_cast<uint8_t>(lows[s] + rest));
+        for (uint64_t s = 0; s < uint64_t{1} << row_bits; ++s)
+          least = std::min<uint8_t>(least, static_cast<uint8_t>(lows[s] + rest));
         if (least > best) continue;
         uint32_t equal = 0;
         for (uint64_t s = 0; s < uint64_t{1} << row_bits; ++s) equal += static_cast<uint8_t>(lows[s] + rest) == least;

@@ -231,9 +231,10 @@ NB_MODULE(_core, m) {
   m.def("count_matmul", &count_arrays, any, none, any, none, any, none, none,
         nb::sig("def count_matmul(a: object, a_counts: object | None, b: object, b_counts: object | None, "
                 "semiring: object, threads: object, stream: int | None, /) -> tuple[typing.Any, typing.Any]"));
-  m.def("permute", &permuted_array, any, any, none, none,
-        nb::sig("def permute(x: object, axes: collections.abc.Sequence[int], threads: object, stream: int | None, /) -> "
-                "typing.Any"));
+  m.def(
+      "permute", &permuted_array, any, any, none, none,
+      nb::sig("def permute(x: object, axes: collections.abc.Sequence[int], threads: object, stream: int | None, /) -> "
+              "typing.Any"));
   m.def("semiring_constants", &constants_of,
         nb::sig("def semiring_constants(semiring: object, dtype: str, /) -> tuple[typing.Any, typing.Any]"));
   bind_closure(m);

@@ -61,8 +61,8 @@ class Counter {
     C* counts = scope.take<C>(kDepth * kCols);
     V* best = scope.take<V>(kRows * kCols);
     C* found = scope.take<C>(kRows * kCols);
-    std::fill(best, best + kRows * kCols, Rule::start());
-    std::fill(found, found + kRows * kCols, C{0});
+    std::fill(best, best + rows * kCols, Rule::start());
+    std::fill(found, found + rows * kCols, C{0});
     for (int64_t k0 = 0; k0 < p_.k; k0 += kDepth) {
       const int64_t depth = std::min(kDepth, p_.k - k0);
       for (int64_t k = 0; k < depth; ++k)
@@ -151,8 +151,10 @@ void with_counts(const CountParams& p) {
 
 }  // namespace
 
-void count_matmul(const CountParams& p) {
-  if (p.m == 0 || p.n == 0 || p.batch.count() == 0) return;
+void count_matmul(const CountParams& params) {
+  if (params.m == 0 || params.n == 0 || params.batch.count() == 0) return;
+  // Tiles are wide: the longer side lies along them.
+  const CountParams p = params.n < std::min(kCols, params.m) ? turned(params) : params;
   visit_dtype(p.dtype, [&]<class T>() {
     if constexpr (std::is_same_v<T, int64_t>) {
       // Only the zero is mapped to what absorbs; the extreme at the other end is a number.

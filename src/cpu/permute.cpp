@@ -23,7 +23,7 @@ constexpr int64_t kStreamBytes = 1 << 23;  // that no cache keeps for the next r
 
 // The offsets of a list's elements.
 template <class T>
-std::vector<T> offsets(const PermuteTiles& t, const TileList& list, T TileAxis::* step) {
+std::vector<T> offsets(const PermuteTiles& t, const TileList& list, T TileAxis::*step) {
   std::vector<T> table(static_cast<size_t>(t.length(list)));
   for (size_t i = 0; i < table.size(); ++i) table[i] = t.offset(list, static_cast<int32_t>(i), step);
   return table;
@@ -147,7 +147,8 @@ class Permuter {
           _mm_unpacklo_epi64(_mm_unpacklo_epi32(one(0), one(1)), _mm_unpacklo_epi32(one(2), one(3))));
     }
 #endif
-    return [&]<size_t... I>(std::index_sequence<I...>) { return Word{{x[at[I]]...}}; }(std::make_index_sequence<kWord>());
+    return [&]<size_t... I>(std::index_sequence<I...>) { return Word{{x[at[I]]...}}; }
+    (std::make_index_sequence<kWord>());
   }
 
   // Around the caches, which would read the lines first.
