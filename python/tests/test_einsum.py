@@ -261,7 +261,7 @@ M = np.zeros((2, 3))
             ValueError,
             r"out has shape \(3,\) and dtype float64, expected \(2,\)",
         ),
-        (("ij", M), {"memory_limit": 0}, ValueError, "memory_limit is 0, expected None or a number of bytes"),
+        (("ij", M), {"memory_limit": 0}, ValueError, "memory_limit is 0, expected None or at least"),
         (
             ("ij,jk->ik", M, M.T),
             {"memory_limit": 8},
@@ -275,11 +275,168 @@ M = np.zeros((2, 3))
             r"optimize holds \(0, 5\), expected positions",
         ),
         (("ij,jk,kl", M, M.T, M), {"optimize": [(0, 1)]}, ValueError, "optimize leaves 2 operands"),
+        (("ij,jk,kl", M, M.T, M), {"optimize": [1, 2]}, TypeError, "optimize holds 1, expected tuples"),
+        (("ij,jk,kl", M, M.T, M), {"optimize": 5}, TypeError, "optimize is of type int, expected a name"),
+        (("ij,jk,kl", M, M.T, M), {"optimize": "best"}, ValueError, "'best', which opt_einsum does not know"),
+        (("ij", M), {"semiring": None}, TypeError, "semiring is of type NoneType, expected a str"),
+        (("ij", M), {"memory_limit": 2.5}, TypeError, "memory_limit is of type float, expected None or a"),
+        (("ij->", M), {"out": [1.0]}, TypeError, "out is of type list, expected an array"),
+        (
+            ("ij->j", M),
+            {"out": np.broadcast_to(np.zeros(1), 3)},
+            ValueError,
+            r"out of shape \(3,\) has a stride of 0",
+        ),
+        ((M, [[0], 1]), {}, TypeError, r"the labels of operand 0 hold \[0\], expected what can be hashed"),
+        (("ij->ij", M), {"semiring": "count_max_mul"}, ValueError, "semiring is count_max_mul, expected"),
+        (("ij->ij", M.astype(np.float16)), {"semiring": "count_max_plus"}, TypeError, "are counted are float32"),
+        (
+            ("ij->ij", (M, M.astype(np.int32))),
+            {"semiring": "count_max_plus"},
+            TypeError,
+            r"the counts of operands\[0\] have dtype int32, expected",
+        ),
     ],
 )
 def test_bad_input(arguments, options, error, text):
     with pytest.raises(error, match=text):
         tg.einsum(*arguments, **{"semiring": "max_plus", **options})
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [((2, 2), "the shape of operand 0 is 2"), (((-2,), (2,)), r"is \(-2,\)"), ((M, M), "operand 0 is array")],
+)
+def test_bad_shapes(shapes, text):
+    with pytest.raises(TypeError, match=text):
+        tg.contract_expression("i,i->", *shapes, semiring="max_plus")
+
+
+def test_tuples_that_are_no_pairs():
+    for x in ((M,), (M, M, M)):
+        count = tg.contract_expression("ij->", (2, 3), semiring="count_max_plus")
+        with pytest.raises(ValueError, match=r"operands\[0\] is a tuple of"):
+            count(x)
+
+
+def one(value, dtype):
+    return np.array([value], dtype)
+
+
+def test_integers_are_exact_or_refused():
+    # A sum on the way leaves int32 or int16, the result does not: in whatever order.
+    for path in ([(0, 1), (0, 1)], [(1, 2), (0, 1)]):
+        operands = [one(x, np.int32) for x in (2**31 - 10, 100, -100)]
+        got = tg.einsum("i,i,i->", *operands, semiring="max_plus", optimize=path)
+        assert (got, got.dtype) == (2**31 - 10, np.int32)
+    small = [one(x, np.int16) for x in (30000, 10000, -20000)]
+    assert tg.einsum("i,i,i->i", *small, semiring="min_plus", optimize=False).tolist() == [20000]
+    with pytest.raises(OverflowError, match="a value of the result does not fit int32"):
+        tg.einsum("i,i->", one(2**30, np.int32), one(2**30, np.int32), semiring="max_plus")
+    with pytest.raises(OverflowError, match="does not fit int16"):
+        tg.einsum("i,i->i", one(-200, np.int16), one(200, np.int16), semiring="max_mul")
+    with pytest.raises(OverflowError, match="may not fit int64"):
+        tg.einsum("i,i->", one(2**62, np.int64), one(2**62, np.int64), semiring="max_plus")
+    # The zero is none of them, and stays.
+    low = np.array([-(2**31), 2**31 - 20], np.int32)
+    got = tg.einsum("i,i->i", low, np.full(2, 10, np.int32), semiring="max_plus")
+    assert got.tolist() == [-(2**31), 2**31 - 10]
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([2**31 - 10, 5], dtype=torch.int32)
+    got = tg.einsum("i,i,i->i", x, x, -x, semiring="max_plus", optimize=False)
+    assert torch.equal(got, x)
+
+
+def test_memory_limit_counts_bytes():
+    z = np.zeros((4, 4), np.float32)
+    assert tg.einsum("ij,jk->ik", z, z, semiring="max_plus", memory_limit=64).shape == (4, 4)
+    with pytest.raises(ValueError, match="memory_limit allows 15 elements"):
+        tg.einsum("ij,jk->ik", z, z, semiring="max_plus", memory_limit=63)
+    with pytest.raises(ValueError, match="memory_limit allows 10 elements"):
+        tg.einsum("ij,jk->ik", z, z, semiring="count_max_plus", memory_limit=128)
+
+
+def lattice(n):
+    """Terms of a square lattice of spins with a tensor on each bond."""
+    return [(r * n + c, r * n + c + 1) for r in range(n) for c in range(n - 1)] + [
+        (r * n + c, (r + 1) * n + c) for r in range(n - 1) for c in range(n)
+    ]
+
+
+def test_slicing_is_planned_soon():
+    pytest.importorskip("opt_einsum")
+    from tropical_gemm.algorithms.einsum._plan import make_plan
+    from tropical_gemm.algorithms.einsum._terms import Terms
+
+    terms = Terms(tuple(lattice(14)), ())
+    plan = make_plan(terms, dict.fromkeys(range(196), 2), "greedy", 256)
+    assert plan.largest <= 256
+    assert plan.sliced
+
+
+def test_slices_of_a_tree():
+    cotengra = pytest.importorskip("cotengra")
+    terms = lattice(4)
+    rng = np.random.default_rng(5)
+    bonds = [rng.integers(-3, 4, (2, 2)).astype(float) for _ in terms]
+    tree = cotengra.array_contract_tree(terms, (), dict.fromkeys(range(16), 2), optimize="greedy")
+    arguments = list(itertools.chain(*zip(bonds, map(list, terms), strict=True)))
+    expected = tg.einsum(*arguments, [], semiring="min_plus", optimize="greedy")
+    sliced = tree.slice(target_size=4)
+    assert sliced.sliced_inds
+    assert tg.einsum(*arguments, [], semiring="min_plus", optimize=sliced) == expected
+
+
+def test_tensors_in_between_are_given_up():
+    import tracemalloc
+
+    # A chain of products of 2 MB: two live at a time.
+    x = np.zeros((512, 512))
+    chain = tg.contract_expression(
+        "ab,bc,cd,de,ef,fg,gh->ah", *[(512, 512)] * 7, semiring="max_plus", optimize=False
+    )
+    chain(*[x] * 7)
+    tracemalloc.start()
+    chain(*[x] * 7)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3.5 * x.nbytes
+
+
+def test_any_layout_of_the_axes():
+    # Sums and batches at any place among the axes of a large tensor, which is then used as it lies or copied.
+    rng = np.random.default_rng(6)
+    names = "abcdefgh"
+    for _ in range(60):
+        large = "".join(rng.permutation(list(names)))
+        small = "".join(rng.permutation(list(rng.choice(list(names), 3, replace=False)) + ["x"]))
+        kept = [y for y in names + "x" if rng.random() < 0.7]
+        output = "".join(rng.permutation(kept))
+        a = rng.integers(-9, 9, (2, 3) * 4).astype(float)
+        sizes = dict(zip(large, a.shape, strict=True))
+        b = rng.integers(-9, 9, [sizes.get(y, 2) for y in small]).astype(float)
+        for terms, operands in (([large, small], [a, b]), ([small, large], [b, a])):
+            got = tg.einsum(",".join(terms) + "->" + output, *operands, semiring="max_plus")
+            np.testing.assert_array_equal(got, brute("max_plus", terms, output, operands))
+
+
+def test_counts_of_one_operand():
+    assert tg.einsum("ij->i", np.zeros((0, 2)), semiring="count_max_plus").counts.shape == (0,)
+    got = tg.einsum("i->i", (np.array([-inf, np.nan, 1]), np.array([5.0, 5, 5])), semiring="count_max_plus")
+    assert got.counts.tolist() == [0, 0, 5]
+
+
+def test_results_are_operands():
+    x = np.arange(3.0)
+    top = tg.einsum("i->", x, semiring="max_plus")
+    assert tg.einsum("i,->", x, top, semiring="max_plus") == 4
+
+
+def test_out_records_no_gradient():
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="records none"):
+        tg.einsum("i->i", x, semiring="max_plus", out=torch.empty(2))
 
 
 def test_dtypes_of_the_oracle():

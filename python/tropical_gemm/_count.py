@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from . import _core
-from ._arrays import Jax, common_kind, placed
+from ._arrays import Jax, Kind, common_kind, placed
 
 
 class CountResult(NamedTuple):
@@ -11,6 +11,14 @@ class CountResult(NamedTuple):
 
     values: Any
     counts: Any
+
+
+def check_counts(kind: Kind) -> None:
+    """Whether arrays of that kind can hold counts."""
+    if isinstance(kind, Jax) and not kind.wide():
+        raise TypeError(
+            "counts are float64 or int64, which JAX has with jax.config.update('jax_enable_x64', True)"
+        )
 
 
 def count_matmul(
@@ -71,10 +79,7 @@ def count_matmul(
             raise ValueError(f"{name} is a tuple of {len(x)}, expected values or a pair (values, counts)")
         arrays[name], arrays[f"{name}_counts"] = x
     kind = common_kind(**arrays)
-    if isinstance(kind, Jax) and not kind.wide():
-        raise TypeError(
-            "counts are float64 or int64, which JAX has with jax.config.update('jax_enable_x64', True)"
-        )
+    check_counts(kind)
     read = {name: kind.operand(x, name) for name, x in arrays.items()}
     with placed(kind, read["a"], stream) as queue:
         made = _core.count_matmul(

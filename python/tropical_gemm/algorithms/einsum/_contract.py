@@ -11,11 +11,13 @@ import numpy as np
 from ..._arrays import common_kind
 from ..._count import CountResult
 from ._assign import assignment_of
+from ._out import check_out, written
 from ._plan import Plan, Product, Reduce, make_plan
+from ._ranges import widen
 from ._tensors import Algebra, Counting, diagonal, permuted
 from ._terms import Label, Terms, of_equation, of_lists, sizes_of
 
-_ITEM_BYTES = 8  # of the elements that a memory limit is kept for
+_ITEM_BYTES = 8  # of the elements that a memory limit is kept for where they are not known
 
 
 class EinsumResult(NamedTuple):
@@ -96,12 +98,15 @@ def einsum(
     EinsumResult(value=np.float64(2.0), assignment={'i': 1, 'j': 0, 'k': 1})
     """
     if isinstance(equation, str):
-        arrays = list(operands)
+        arrays = [_array(x) for x in operands]
         terms = of_equation(equation, [_rank(x, i) for i, x in enumerate(arrays)])
     else:
         terms, arrays = of_lists([equation, *operands])
+        arrays = [_array(x) for x in arrays]
     shapes = [_shape(x, i) for i, x in enumerate(arrays)]
-    expression = ContractExpression(terms, shapes, semiring, optimize, memory_limit)
+    expression = ContractExpression(
+        terms, shapes, semiring, optimize, memory_limit, _item_bytes(arrays, semiring)
+    )
     return expression(*arrays, out=out, return_assignment=return_assignment)
 
 
@@ -133,10 +138,12 @@ def contract_expression(
            [2., 2.]])
     """
     if isinstance(equation, str):
-        terms, sized = of_equation(equation, [len(s) for s in shapes]), list(shapes)
+        sized = [_sizes(s, i) for i, s in enumerate(shapes)]
+        terms = of_equation(equation, [len(s) for s in sized])
     else:
-        terms, sized = of_lists([equation, *shapes])
-    return ContractExpression(terms, [tuple(s) for s in sized], semiring, optimize, memory_limit)
+        terms, given = of_lists([equation, *shapes])
+        sized = [_sizes(s, i) for i, s in enumerate(given)]
+    return ContractExpression(terms, sized, semiring, optimize, memory_limit, _ITEM_BYTES)
 
 
 class ContractExpression:
@@ -149,18 +156,21 @@ class ContractExpression:
         semiring: str,
         optimize: Any,
         memory_limit: int | None,
+        item_bytes: int,
     ) -> None:
-        self._terms, self._shapes = terms, [tuple(map(int, s)) for s in shapes]
+        self._terms, self._shapes = terms, list(shapes)
         self._algebra, self._values = algebras(semiring)
         limit = None
         if memory_limit is not None:
-            if (
-                isinstance(memory_limit, bool)
-                or not isinstance(memory_limit, int)
-                or memory_limit < _ITEM_BYTES
-            ):
-                raise ValueError(f"memory_limit is {memory_limit!r}, expected None or a number of bytes")
-            limit = memory_limit // _ITEM_BYTES
+            if isinstance(memory_limit, bool) or not isinstance(memory_limit, (int, np.integer)):
+                raise TypeError(
+                    f"memory_limit is of type {type(memory_limit).__name__}, expected None or a number of bytes"
+                )
+            if memory_limit < item_bytes:
+                raise ValueError(
+                    f"memory_limit is {memory_limit}, expected None or at least the {item_bytes} bytes of an element"
+                )
+            limit = int(memory_limit) // item_bytes
         self._sizes = sizes_of(terms, self._shapes)
         sized = tuple(self._sizes.items())
         cached = optimize is None or isinstance(optimize, (str, bool))
@@ -177,16 +187,22 @@ class ContractExpression:
             raise ValueError(
                 f"return_assignment needs a result without labels, this one has {self._terms.text()}"
             )
+        if out is not None:
+            check_out(out, arrays[0], tuple(self._sizes[x] for x in self._terms.output), list(operands))
+        widened = widen(arrays, self._algebra) if self._algebra is self._values else None
+        arrays = arrays if widened is None else widened.arrays
         best = _Best(self._algebra, self._values)
         for fixed in self._slices():
             parts = [_sliced(x, t, fixed) for x, t in zip(arrays, self._terms.inputs, strict=True)]
-            tensors = run(self._plan, parts, self._algebra)
+            tensors = run(self._plan, parts, self._algebra, keep=return_assignment)
             if best.add(tensors[-1], return_assignment):
                 values = [x[0] if isinstance(x, tuple) else x for x in tensors]
                 best.assignment = {**fixed, **assignment_of(self._plan, values, self._values)}
         value = self._algebra.each(self._ordered, best.value)
+        if widened is not None:
+            value = widened.narrowed(value)
         if out is not None:
-            value = _written(out, value)
+            value = written(out, value)
         else:
             value = self._algebra.each(_scalar, value)
             value = CountResult._make(value) if isinstance(value, tuple) else value
@@ -201,6 +217,8 @@ class ContractExpression:
         for i, x in enumerate(operands):
             named[f"operands[{i}]"] = x[0] if isinstance(x, tuple) else x
             if isinstance(x, tuple):
+                if len(x) != 2:
+                    raise ValueError(f"operands[{i}] is a tuple of {len(x)}, expected a pair (values, counts)")
                 named[f"operands[{i}][1]"] = x[1]
         kind = common_kind(**named)
         read = {name: kind.operand(x, name) for name, x in named.items()}
@@ -215,9 +233,9 @@ class ContractExpression:
                 )
             if x.dtype != first.dtype:
                 raise TypeError(f"operands[{i}] has dtype {x.dtype}, expected {first.dtype} like operands[0]")
-        self._algebra.check(first)
         arrays = [read[f"operands[{i}]"] for i in range(len(operands))]
         pairs = [(x, read.get(f"operands[{i}][1]")) for i, x in enumerate(arrays)]
+        self._algebra.check(first, pairs)
         return self._algebra.operands(pairs)
 
     def _slices(self) -> Any:
@@ -254,19 +272,27 @@ class _Best:
 
 def algebras(semiring: Any) -> tuple[Algebra, Algebra]:
     """The algebra of a contraction, and that of its values."""
-    if isinstance(semiring, str) and semiring.lower().replace("-", "_").startswith("count_"):
+    if not isinstance(semiring, str):
+        raise TypeError(f"semiring is of type {type(semiring).__name__}, expected a str such as 'max_plus'")
+    if semiring.lower().replace("-", "_").startswith("count_"):
         return Counting(semiring[len("count_") :]), Algebra(semiring[len("count_") :])
-    return Algebra(semiring), Algebra(semiring)
+    algebra = Algebra(semiring)
+    return algebra, algebra
 
 
-def run(plan: Plan, operands: list[Any], algebra: Algebra) -> list[Any]:
-    """All tensors of the plan, the operands first."""
+def run(plan: Plan, operands: list[Any], algebra: Algebra, keep: bool) -> list[Any]:
+    """All tensors of the plan, the operands first; each is given up after its one use unless they are kept."""
     tensors = list(operands)
     for step in plan.steps:
         if isinstance(step, Product):
             tensors.append(algebra.product(step, tensors[step.a], tensors[step.b]))
+            used = (step.a, step.b)
         else:
             tensors.append(_reduced(plan, step, tensors[step.x], algebra))
+            used = (step.x,)
+        if not keep:
+            for x in used:
+                tensors[x] = None
     return tensors
 
 
@@ -299,6 +325,26 @@ def _sliced(x: Any, term: tuple[Label, ...], fixed: dict[Label, int]) -> Any:
     return x[tuple(slice(fixed[y], fixed[y] + 1) if y in fixed else slice(None) for y in term)]
 
 
+def _array(x: Any) -> Any:
+    """NumPy's scalars as arrays: results without labels are such, and may be operands."""
+    return np.asarray(x) if isinstance(x, np.generic) else x
+
+
+def _item_bytes(operands: list[Any], semiring: Any) -> int:
+    """Of an element of a tensor in between, with its count."""
+    first = operands[0][0] if isinstance(operands[0], tuple) and operands[0] else operands[0]
+    item = getattr(getattr(first, "dtype", None), "itemsize", _ITEM_BYTES)
+    return int(item) + (8 if isinstance(semiring, str) and semiring.lower().startswith("count") else 0)
+
+
+def _sizes(shape: Any, which: int) -> tuple[int, ...]:
+    if isinstance(shape, (list, tuple)) and all(hasattr(n, "__index__") for n in shape):
+        sizes = tuple(int(n) for n in shape)
+        if all(n >= 0 for n in sizes):
+            return sizes
+    raise TypeError(f"the shape of operand {which} is {shape!r}, expected a tuple of sizes")
+
+
 def _rank(x: Any, which: int) -> int:
     return len(_shape(x, which))
 
@@ -311,23 +357,6 @@ def _shape(x: Any, which: int) -> tuple[int, ...]:
             f"operands[{which}] is of type {type(x).__name__}, expected an array; use numpy.asarray"
         )
     return tuple(x.shape)
-
-
-def _written(out: Any, value: Any) -> Any:
-    if isinstance(value, tuple):
-        if not isinstance(out, tuple) or len(out) != 2:
-            raise TypeError(f"out is of type {type(out).__name__}, expected a pair (values, counts)")
-        return CountResult._make(_written(x, y) for x, y in zip(out, value, strict=True))
-    if tuple(out.shape) != tuple(value.shape) or out.dtype != value.dtype:
-        raise ValueError(
-            f"out has shape {tuple(out.shape)} and dtype {out.dtype}, "
-            f"expected {tuple(value.shape)} and {value.dtype}"
-        )
-    if hasattr(out, "copy_"):
-        out.copy_(value)
-    else:
-        out[...] = value
-    return out
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ..._count import count_matmul
+from ..._arrays import common_kind, is_tensor
+from ..._count import check_counts, count_matmul
 from ..._ops import matmul
+from ._layout import Operand
 from ._plan import Product
 
 identity = tuple(range(64))
@@ -17,6 +19,8 @@ def namespace(x: Any) -> Any:
     """The module whose functions make arrays of the kind of ``x``."""
     if isinstance(x, np.ndarray):
         return np
+    if is_tensor(x):
+        return sys.modules["torch"]
     if type(x).__module__.startswith("jax"):
         return sys.modules["jax.numpy"]
     return sys.modules[type(x).__module__.partition(".")[0]]
@@ -30,6 +34,24 @@ def permuted(x: Any, order: tuple[int, ...]) -> Any:
     if order == identity[: len(order)]:
         return x
     return x.permute(order) if hasattr(x, "permute") else x.transpose(order)
+
+
+def matrices(x: Any, operand: Operand) -> Any:
+    """``x`` as an operand of a product wants it: a view where that can be, else a copy."""
+    if operand.copies and _is_plain(x):
+        return _core.permute(x, operand.order, None, None).reshape(operand.shape)
+    return permuted(x, operand.order).reshape(operand.shape)
+
+
+def _is_plain(x: Any) -> bool:
+    """Whether the core may copy it: NumPy's, and tensors on which nothing is recorded."""
+    if type(x) is np.ndarray:
+        return True
+    if not is_tensor(x) or sys.modules["torch"].compiler.is_compiling():
+        return False
+    from ...torch import _autograd, _operators
+
+    return _operators.is_plain(x) and not _autograd.records(x)
 
 
 def diagonal(x: Any, labels: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
@@ -54,8 +76,8 @@ class Algebra:
     def __init__(self, semiring: str) -> None:
         self.semiring = semiring
 
-    def check(self, x: Any) -> None:
-        """Says what is wrong with the semiring, or with the dtype of an operand."""
+    def check(self, x: Any, pairs: list[tuple[Any, Any]]) -> None:
+        """Says what is wrong with the semiring, or with the dtypes of the operands (values and counts)."""
         _core.semiring_constants(self.semiring, dtype_text(x))
 
     def each(self, operation: Any, x: Any) -> Any:
@@ -70,15 +92,16 @@ class Algebra:
         return [x for x, _ in pairs]
 
     def product(self, step: Product, a: Any, b: Any) -> Any:
-        x = permuted(a, step.a_order).reshape(step.a_shape)
-        y = permuted(b, step.b_order).reshape(step.b_shape)
-        return self.batched(x, y).reshape(step.c_shape)
+        x, y = matrices(a, step.layout.a), matrices(b, step.layout.b)
+        return self.batched(*((y, x) if step.layout.turned else (x, y))).reshape(step.layout.shape)
 
     def stacked(self, x: Any, y: Any) -> Any:
         return namespace(x).stack([x.reshape(-1), y.reshape(-1)], -1)
 
     def batched(self, a: Any, b: Any) -> Any:
-        """``(B, M, K)`` times ``(B, K, N)``."""
+        """``(..., M, K)`` times ``(..., K, N)``."""
+        if type(a) is np.ndarray:  # checked before
+            return _core.matmul(a, b, (True, False), self.semiring, False, 0, None, None)
         return matmul(a, b, semiring=self.semiring)
 
     def total(self, x: Any) -> Any:
@@ -98,38 +121,62 @@ class Counting(Algebra):
     def each(self, operation: Any, x: Any) -> Any:
         return operation(x[0]), operation(x[1])
 
+    def check(self, x: Any, pairs: list[tuple[Any, Any]]) -> None:
+        super().check(x, pairs)
+        check_counts(common_kind(operands=x))
+        if _core.semiring_name(self.semiring) not in ("max_plus", "min_plus"):
+            raise ValueError(f"semiring is count_{self.semiring}, expected count_max_plus or count_min_plus")
+        if dtype_text(x) not in ("float32", "float64", "int32", "int64"):
+            raise TypeError(
+                f"operands[0] has dtype {dtype_text(x)}; values that are counted are float32, float64, int32 or int64"
+            )
+        first = next((counts for _, counts in pairs if counts is not None), None)
+        for i, (_, counts) in enumerate(pairs):
+            if counts is None:
+                continue
+            if dtype_text(counts) not in ("float64", "int64") or counts.dtype != first.dtype:
+                raise TypeError(
+                    f"the counts of operands[{i}] have dtype {dtype_text(counts)}, expected float64 or int64 throughout"
+                )
+
     def operands(self, pairs: list[tuple[Any, Any]]) -> list[Any]:
         given = next((counts for _, counts in pairs if counts is not None), None)
-        return [(x, self._implied(x, given) if counts is None else counts) for x, counts in pairs]
+        return [(x, self._counts(x, counts, given)) for x, counts in pairs]
 
     def product(self, step: Product, a: Any, b: Any) -> Any:
-        x = self.each(lambda part: permuted(part, step.a_order).reshape(step.a_shape), a)
-        y = self.each(lambda part: permuted(part, step.b_order).reshape(step.b_shape), b)
-        return self.each(lambda part: part.reshape(step.c_shape), self.batched(x, y))
+        x = self.each(lambda part: matrices(part, step.layout.a), a)
+        y = self.each(lambda part: matrices(part, step.layout.b), b)
+        made = self.batched(*((y, x) if step.layout.turned else (x, y)))
+        return self.each(lambda part: part.reshape(step.layout.shape), made)
 
     def stacked(self, x: Any, y: Any) -> Any:
         return tuple(super(Counting, self).stacked(u, v) for u, v in zip(x, y, strict=True))
 
     def batched(self, a: Any, b: Any) -> Any:
+        if type(a[0]) is np.ndarray:
+            return tuple(_core.count_matmul(*a, *b, self.semiring, None, None))
         return tuple(count_matmul(a, b, semiring=self.semiring))
 
     def total(self, x: Any) -> Any:
         values, counts = x
         n = values.shape[1]
-        one = namespace(counts).ones_like(counts[:1]).reshape((n, 1))
-        return self.batched(x, (_ones(self.semiring, values, n), one))
+        return self.batched(x, (_ones(self.semiring, values, n), _column(counts, n, 1)))
 
-    def _implied(self, x: Any, like: Any) -> Any:
-        """Values alone count 1, or 0 where they are the zero; in the dtype of other counts."""
+    def _counts(self, x: Any, counts: Any, like: Any) -> Any:
+        """Those that came, in the dtype of others 1 where none did; and 0 where the value is the zero or NaN."""
         zero = _core.semiring_constants(self.semiring, dtype_text(x))[0]
         xp = namespace(x)
         dtype = xp.float64 if like is None else like.dtype
-        return xp.where(x == zero, xp.zeros_like(x, dtype=dtype), xp.ones_like(x, dtype=dtype))
+        present = xp.ones_like(x, dtype=dtype) if counts is None else counts
+        return xp.where((x == zero) | (x != x), xp.zeros_like(x, dtype=dtype), present)
 
 
 def _ones(semiring: str, like: Any, count: int) -> Any:
     """``count`` times what is neutral for the inner operation, as a column."""
-    value = _core.semiring_constants(semiring, dtype_text(like))[1]
+    return _column(like, count, _core.semiring_constants(semiring, dtype_text(like))[1])
+
+
+def _column(like: Any, count: int, value: Any) -> Any:
     xp = namespace(like)
     options = {"device": like.device} if xp.__name__ == "torch" else {}
     return xp.full((count, 1), value, dtype=like.dtype, **options)

@@ -46,6 +46,9 @@ def of_lists(arguments: Sequence[Any]) -> tuple[Terms, list[Any]]:
             raise TypeError(
                 f"the labels of operand {place} are of type {type(labels).__name__}, expected a list"
             )
+        for label in labels:
+            if not isinstance(label, Hashable):
+                raise TypeError(f"the labels of operand {place} hold {label!r}, expected what can be hashed")
     inputs = tuple(tuple(labels) for labels in lists)
     if len(arguments) % 2:
         return Terms(inputs, tuple(arguments[-1])), operands

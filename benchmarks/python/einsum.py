@@ -1,0 +1,147 @@
+"""Contractions of networks: the share of Python in one of 1,000 small tensors, and spin glasses with counts.
+
+    python benchmarks/python/einsum.py network [--device cpu]
+    python benchmarks/python/einsum.py lattice --size 20 --batch 64 --device cuda [--values]
+"""
+
+import argparse
+import time
+
+import numpy as np
+import torch
+import tropical_gemm as tg
+from tropical_gemm import _core
+
+
+class Clock:
+    """The time inside the core's functions, which it stands for."""
+
+    NAMES = ("matmul", "count_matmul", "permute")
+
+    def __init__(self):
+        self.seconds, self.calls = 0.0, 0
+        for name in self.NAMES:
+            setattr(_core, name, self.timed(getattr(_core, name)))
+
+    def timed(self, function):
+        def call(*arguments):
+            start = time.perf_counter()
+            made = function(*arguments)
+            self.seconds += time.perf_counter() - start
+            self.calls += 1
+            return made
+
+        return call
+
+
+def network(rng, length=111, bond=3):
+    """1,000 tensors in a strip of 3 x 3 x ``length`` sites and one more: two to six legs of size ``bond``."""
+    shape = (3, 3, length)
+    legs = {}
+    for site in np.ndindex(shape):
+        for axis in range(3):
+            other = tuple(x + (i == axis) for i, x in enumerate(site))
+            if other[axis] < shape[axis]:
+                legs.setdefault(site, []).append((site, other))
+                legs.setdefault(other, []).append((site, other))
+    start, end = (0, 0, 0), (0, 0, length - 1)
+    for site in (start, end):
+        legs[site].append("ring")
+    legs[end].remove("ring")
+    legs[end].append("ring end")
+    terms = [*legs.values(), ["ring", "ring end"]]
+    return terms, [rng.normal(size=(bond,) * len(t)).astype(np.float32) for t in terms]
+
+
+def lattice(rng, size, batch):
+    """±J couplings of a square lattice in float32, one tensor for each bond; every tensor has the batch."""
+    spins = np.arange(size * size).reshape(size, size)
+    bonds = [*zip(spins[:, :-1].flat, spins[:, 1:].flat), *zip(spins[:-1].flat, spins[1:].flat)]
+    square = np.array([[1, -1], [-1, 1]], np.float32)
+    couplings = rng.choice([-1, 1], (len(bonds), batch)).astype(np.float32)
+    tensors = [j[:, None, None] * square for j in couplings]
+    return [["n", int(a), int(b)] for a, b in bonds], tensors
+
+
+def sweep(terms, size):
+    """The order of a sweep: each site's bonds to the right and down are joined, then the boundary takes it."""
+    owner = [min(t[1:]) for t in terms]
+    alive, path = list(range(len(terms))), []
+    made = len(terms)
+    boundary = None
+    for site in range(size * size):
+        own = [i for i, o in enumerate(owner) if o == site]
+        for i in own:
+            if boundary is None:
+                boundary = i
+                continue
+            path.append((alive.index(boundary), alive.index(i)))
+            alive.remove(boundary)
+            alive.remove(i)
+            alive.append(made)
+            boundary, made = made, made + 1
+    return path
+
+
+def report(name, call, clock, device, repeat=5):
+    best = None
+    for _ in range(repeat):
+        clock.seconds, clock.calls = 0.0, 0
+        if device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        call()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        took = time.perf_counter() - start
+        if best is None or took < best[0]:
+            best = (took, clock.seconds, clock.calls)
+    took, inside, calls = best
+    print(
+        f"{name}: {took * 1e3:.2f} ms, {inside * 1e3:.2f} ms in {calls} calls of the core: {1 - inside / took:.0%} in Python"
+    )
+    return took
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("network", "lattice"))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--size", type=int, default=12)
+    parser.add_argument("--bond", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--values", action="store_true", help="without counts")
+    parser.add_argument("--order", default="greedy", help="of opt_einsum, or sweep")
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(0)
+    clock = Clock()
+    if arguments.what == "network":
+        terms, tensors = network(rng, bond=arguments.bond)
+        output, semiring, order = [], "max_plus", "greedy"
+    else:
+        terms, tensors = lattice(rng, arguments.size, arguments.batch)
+        output, semiring = ["n"], "min_plus" if arguments.values else "count_min_plus"
+        order = sweep(terms, arguments.size) if arguments.order == "sweep" else arguments.order
+    legs = [len(t) for t in terms]
+    start = time.perf_counter()
+    flat = [x for tensor, term in zip(tensors, terms, strict=True) for x in (tensor.shape, term)]
+    expression = tg.contract_expression(*flat, output, semiring=semiring, optimize=order)
+    plan = expression._plan
+    print(f"{len(terms)} tensors of {min(legs)} to {max(legs)} legs, planned in {time.perf_counter() - start:.2f} s, "
+          f"largest of {plan.largest} elements")  # fmt: skip
+    operands = tensors
+    if arguments.device == "cuda":
+        operands = [torch.from_numpy(x).cuda() for x in tensors]
+    got = expression(*operands)
+    print("first result:", [float(torch.as_tensor(x).flatten()[0]) for x in (got if isinstance(got, tuple) else (got,))])
+    took = report("contraction", lambda: expression(*operands), clock, arguments.device)
+    if arguments.what == "lattice":
+        # Every tensor in between is written once and read once.
+        item = 4 if arguments.values else 12
+        made = sum(plan.elements(labels) for labels in plan.labels[len(terms) :])
+        print(f"{took / arguments.batch * 1e3:.3f} ms an instance; the tensors in between are {made * item / 1e9:.3f} GB, "
+              f"written and read: {2 * made * item / took / 1e9:.0f} GB/s")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
