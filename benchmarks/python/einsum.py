@@ -1,7 +1,7 @@
 """Contractions of networks: the share of Python in one of 1,000 small tensors, and spin glasses with counts.
 
-    python benchmarks/python/einsum.py network [--device cpu]
-    python benchmarks/python/einsum.py lattice --size 20 --batch 64 --device cuda [--values]
+python benchmarks/python/einsum.py network [--device cpu]
+python benchmarks/python/einsum.py lattice --size 20 --batch 64 --device cuda [--values]
 """
 
 import argparse
@@ -34,23 +34,19 @@ class Clock:
         return call
 
 
-def network(rng, length=111, bond=3):
-    """1,000 tensors in a strip of 3 x 3 x ``length`` sites and one more: two to six legs of size ``bond``."""
-    shape = (3, 3, length)
-    legs = {}
-    for site in np.ndindex(shape):
-        for axis in range(3):
-            other = tuple(x + (i == axis) for i, x in enumerate(site))
-            if other[axis] < shape[axis]:
-                legs.setdefault(site, []).append((site, other))
-                legs.setdefault(other, []).append((site, other))
-    start, end = (0, 0, 0), (0, 0, length - 1)
-    for site in (start, end):
-        legs[site].append("ring")
-    legs[end].remove("ring")
-    legs[end].append("ring end")
-    terms = [*legs.values(), ["ring", "ring end"]]
-    return terms, [rng.normal(size=(bond,) * len(t)).astype(np.float32) for t in terms]
+def network(rng, count=1000, bond=2, near=10):
+    """Tensors in a row of two to six legs: each is joined to the next, and at random to others near it."""
+    legs = [[] for _ in range(count)]
+    pairs = [(i, i + 1) for i in range(count - 1)] + [(0, near)]
+    pairs += [
+        (i, i + int(rng.integers(2, near))) for i in rng.permutation(count - near).tolist() for _ in range(2)
+    ]
+    for i, j in pairs:
+        if max(len(legs[i]), len(legs[j])) < 6 and (i, j) not in legs[i]:
+            legs[i].append((i, j))
+            legs[j].append((i, j))
+    legs[-1].append("end")
+    return legs, [rng.normal(size=(bond,) * len(t)).astype(np.float32) for t in legs]
 
 
 def lattice(rng, size, batch):
@@ -83,7 +79,7 @@ def sweep(terms, size):
     return path
 
 
-def report(name, call, clock, device, repeat=5):
+def report(name, call, clock, device, repeat):
     best = None
     for _ in range(repeat):
         clock.seconds, clock.calls = 0.0, 0
@@ -108,8 +104,9 @@ def main():
     parser.add_argument("what", choices=("network", "lattice"))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--size", type=int, default=12)
-    parser.add_argument("--bond", type=int, default=3)
+    parser.add_argument("--bond", type=int, default=2)
     parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--values", action="store_true", help="without counts")
     parser.add_argument("--order", default="greedy", help="of opt_einsum, or sweep")
     arguments = parser.parse_args()
@@ -133,8 +130,11 @@ def main():
     if arguments.device == "cuda":
         operands = [torch.from_numpy(x).cuda() for x in tensors]
     got = expression(*operands)
-    print("first result:", [float(torch.as_tensor(x).flatten()[0]) for x in (got if isinstance(got, tuple) else (got,))])
-    took = report("contraction", lambda: expression(*operands), clock, arguments.device)
+    print(
+        "first result:",
+        [float(torch.as_tensor(x).flatten()[0]) for x in (got if isinstance(got, tuple) else (got,))],
+    )
+    took = report("contraction", lambda: expression(*operands), clock, arguments.device, arguments.repeat)
     if arguments.what == "lattice":
         # Every tensor in between is written once and read once.
         item = 4 if arguments.values else 12

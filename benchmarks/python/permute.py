@@ -1,6 +1,6 @@
 """Copies in another order of axes beside a plain copy of the same bytes: random permutations of tensors of size 2.
 
-    python benchmarks/python/permute.py [--rank 25] [--device cpu|cuda] [--dtype float32]
+python benchmarks/python/permute.py [--rank 25] [--device cpu|cuda] [--dtype float32]
 """
 
 import argparse

@@ -162,3 +162,20 @@ def test_jax_needs_64_bits():
         tg.count_matmul(x, x, semiring="max_plus")
     with pytest.raises(TypeError, match="jax_enable_x64"):
         tg.einsum("ij,jk->ik", x, x, semiring="count_max_plus")
+
+
+def test_no_rule_for_vmap():
+    torch = pytest.importorskip("torch")
+    count = torch.vmap(lambda x: tg.count_matmul(x, x, semiring="max_plus").values)
+    with pytest.raises(RuntimeError, match=r"a is under a transform of torch\.func"):
+        count(torch.zeros(3, 2, 2))
+
+
+def test_one_long_side():
+    rng = np.random.default_rng(7)
+    for m, k, n in ((500, 2, 2), (2, 3, 500), (65, 1, 63), (1, 300, 1)):
+        a, b = rng.integers(-2, 3, (m, k)), rng.integers(-2, 3, (k, n))
+        values, counts = reference("max_plus", (a, np.ones_like(a)), (b, np.ones_like(b)))
+        got = tg.count_matmul(a, b, semiring="max_plus")
+        np.testing.assert_array_equal(got.values, values)
+        np.testing.assert_array_equal(got.counts, counts)

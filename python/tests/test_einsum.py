@@ -289,7 +289,12 @@ M = np.zeros((2, 3))
         ),
         ((M, [[0], 1]), {}, TypeError, r"the labels of operand 0 hold \[0\], expected what can be hashed"),
         (("ij->ij", M), {"semiring": "count_max_mul"}, ValueError, "semiring is count_max_mul, expected"),
-        (("ij->ij", M.astype(np.float16)), {"semiring": "count_max_plus"}, TypeError, "are counted are float32"),
+        (
+            ("ij->ij", M.astype(np.float16)),
+            {"semiring": "count_max_plus"},
+            TypeError,
+            "are counted are float32",
+        ),
         (
             ("ij->ij", (M, M.astype(np.int32))),
             {"semiring": "count_max_plus"},
@@ -409,7 +414,7 @@ def test_any_layout_of_the_axes():
     names = "abcdefgh"
     for _ in range(60):
         large = "".join(rng.permutation(list(names)))
-        small = "".join(rng.permutation(list(rng.choice(list(names), 3, replace=False)) + ["x"]))
+        small = "".join(rng.permutation([*rng.choice(list(names), 3, replace=False), "x"]))
         kept = [y for y in names + "x" if rng.random() < 0.7]
         output = "".join(rng.permutation(kept))
         a = rng.integers(-9, 9, (2, 3) * 4).astype(float)
@@ -430,6 +435,15 @@ def test_results_are_operands():
     x = np.arange(3.0)
     top = tg.einsum("i->", x, semiring="max_plus")
     assert tg.einsum("i,->", x, top, semiring="max_plus") == 4
+
+
+def test_compiled():
+    # The order is looked for outside: opt_einsum cannot be traced.
+    torch = pytest.importorskip("torch")
+    a, b, c = (torch.randn(3, 3) for _ in range(3))
+    chain = tg.contract_expression("ij,jk,kl->il", *[(3, 3)] * 3, semiring="max_plus")
+    compiled = torch.compile(lambda *x: chain(*x), fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(a, b, c), chain(a, b, c))
 
 
 def test_out_records_no_gradient():

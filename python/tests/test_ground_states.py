@@ -32,7 +32,7 @@ def test_spin_glasses(seed, size):
 
 
 def test_spin_glasses_of_the_table():
-    # Lowest energies and their configurations by tests/ground_state_table.cpp, which looks at all 2^25 and 2^36.
+    # By tests/ground_state_table.cpp, which looks at all configurations, 2^25 and 2^36.
     lines = (Path(__file__).parent / "ground_states.csv").read_text().split()
     assert len(lines) == 40
     for size, seed, energy, ways in (map(int, line.split(",")) for line in lines):

@@ -50,6 +50,10 @@ def test_other_kinds():
 
 def test_bad_input():
     x = np.zeros((2, 3))
-    for axes, text in (([0], "axes has 1 elements, expected 2"), ([0, 0], "axes holds 0"), ([0, 5], "axes holds 5")):
+    for axes, text in (
+        ([0], "axes has 1 elements, expected 2"),
+        ([0, 0], "axes holds 0"),
+        ([0, 5], "axes holds 5"),
+    ):
         with pytest.raises(ValueError, match=text):
             _core.permute(x, axes, None, None)

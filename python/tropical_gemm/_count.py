@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from . import _core
-from ._arrays import Jax, Kind, common_kind, placed
+from ._arrays import Jax, Kind, common_kind, is_tensor, placed
 
 
 class CountResult(NamedTuple):
@@ -11,6 +11,12 @@ class CountResult(NamedTuple):
 
     values: Any
     counts: Any
+
+
+def _is_transformed(x: Any) -> bool:
+    from .torch import _operators
+
+    return bool(_operators.in_transform() or _operators._is_wrapped(x))
 
 
 def check_counts(kind: Kind) -> None:
@@ -58,7 +64,7 @@ def count_matmul(
         For an integer value or an int64 count of the result that does not fit its dtype (the extreme values
         stand for infinities, and do not count as fitting).
     TypeError, ValueError, RuntimeError
-        As :func:`tropical_gemm.matmul` does.
+        As :func:`tropical_gemm.matmul` does; RuntimeError under the transforms of torch.func.
 
     Examples
     --------
@@ -78,6 +84,12 @@ def count_matmul(
         if len(x) != 2:
             raise ValueError(f"{name} is a tuple of {len(x)}, expected values or a pair (values, counts)")
         arrays[name], arrays[f"{name}_counts"] = x
+    for name, x in arrays.items():
+        if is_tensor(x) and _is_transformed(x):
+            raise RuntimeError(
+                f"{name} is under a transform of torch.func, for which count_matmul has no rule: "
+                "give the batch as leading axes"
+            )
     kind = common_kind(**arrays)
     check_counts(kind)
     read = {name: kind.operand(x, name) for name, x in arrays.items()}

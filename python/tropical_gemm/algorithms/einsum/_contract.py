@@ -14,7 +14,7 @@ from ._assign import assignment_of
 from ._out import check_out, written
 from ._plan import Plan, Product, Reduce, make_plan
 from ._ranges import widen
-from ._tensors import Algebra, Counting, diagonal, permuted
+from ._tensors import Algebra, Counting, diagonal, is_compiling, permuted
 from ._terms import Label, Terms, of_equation, of_lists, sizes_of
 
 _ITEM_BYTES = 8  # of the elements that a memory limit is kept for where they are not known
@@ -163,13 +163,11 @@ class ContractExpression:
         limit = None
         if memory_limit is not None:
             if isinstance(memory_limit, bool) or not isinstance(memory_limit, (int, np.integer)):
-                raise TypeError(
-                    f"memory_limit is of type {type(memory_limit).__name__}, expected None or a number of bytes"
-                )
+                came = type(memory_limit).__name__
+                raise TypeError(f"memory_limit is of type {came}, expected None or a number of bytes")
             if memory_limit < item_bytes:
-                raise ValueError(
-                    f"memory_limit is {memory_limit}, expected None or at least the {item_bytes} bytes of an element"
-                )
+                least = f"at least the {item_bytes} bytes of an element"
+                raise ValueError(f"memory_limit is {memory_limit}, expected None or {least}")
             limit = int(memory_limit) // item_bytes
         self._sizes = sizes_of(terms, self._shapes)
         sized = tuple(self._sizes.items())
@@ -218,10 +216,14 @@ class ContractExpression:
             named[f"operands[{i}]"] = x[0] if isinstance(x, tuple) else x
             if isinstance(x, tuple):
                 if len(x) != 2:
-                    raise ValueError(f"operands[{i}] is a tuple of {len(x)}, expected a pair (values, counts)")
+                    raise ValueError(
+                        f"operands[{i}] is a tuple of {len(x)}, expected a pair (values, counts)"
+                    )
                 named[f"operands[{i}][1]"] = x[1]
-        kind = common_kind(**named)
-        read = {name: kind.operand(x, name) for name, x in named.items()}
+        read = named
+        if not is_compiling(named["operands[0]"]):
+            kind = common_kind(**named)
+            read = {name: kind.operand(x, name) for name, x in named.items()}
         first = read["operands[0]"]
         for i, shape in enumerate(self._shapes):
             x = read[f"operands[{i}]"]
@@ -281,7 +283,7 @@ def algebras(semiring: Any) -> tuple[Algebra, Algebra]:
 
 
 def run(plan: Plan, operands: list[Any], algebra: Algebra, keep: bool) -> list[Any]:
-    """All tensors of the plan, the operands first; each is given up after its one use unless they are kept."""
+    """All tensors of the plan, the operands first; each is given up after its one use unless kept."""
     tensors = list(operands)
     for step in plan.steps:
         if isinstance(step, Product):

@@ -30,10 +30,10 @@ class Layout(NamedTuple):
 
 
 def layout(la: Labels, lb: Labels, summed: Labels, sizes: dict[Label, int]) -> Layout:
-    """The product of two tensors in row-major order, of which the larger one is used as it lies where it can be.
+    """The product of two row-major tensors, of which the larger one is used as it lies where that can be.
 
-    Its axes in their order are members of a batch or, the longest of its own, rows of the matrices; the smaller
-    one is put in that order, with an axis of size 1 for what it does not have.
+    Its axes in their order are members of a batch or, the longest of its own, rows of the matrices; the
+    smaller one is put in that order, with an axis of size 1 for what it does not have.
     """
     size = lambda labels: math.prod([sizes[x] for x in labels])  # noqa: E731
     if size(lb) > size(la):
@@ -42,12 +42,13 @@ def layout(la: Labels, lb: Labels, summed: Labels, sizes: dict[Label, int]) -> L
     runs = [
         (kind, tuple(run))
         for kind, run in itertools.groupby(
-            (x for x in la if sizes[x] != 1 or x in lb), lambda x: "k" if x in summed else "b" if x in lb else "m"
+            (x for x in la if sizes[x] != 1 or x in lb),
+            lambda x: "k" if x in summed else "b" if x in lb else "m",
         )
     ]
     cols = tuple(x for x in lb if x not in la)
     ones = tuple(x for x in la if sizes[x] == 1 and x not in lb)
-    rows = max((run for kind, run in runs if kind == "m"), key=size, default=())
+    rows = max([(), *(run for kind, run in runs if kind == "m")], key=size)
     batch = [run for kind, run in runs if kind != "k" and run != rows]
     alone = sum(kind == "k" for kind, _ in runs) <= 1 and len(batch) <= _MOST_AXES
     if not alone or (batch and rows and size(rows) < _FEW_ROWS <= size(la) // max(size(summed), 1)):

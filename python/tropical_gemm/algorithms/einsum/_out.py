@@ -7,7 +7,7 @@ from ..._count import CountResult
 
 
 def check_out(out: Any, first: Any, shape: tuple[int, ...], operands: list[Any]) -> None:
-    """Says what is wrong with ``out`` before any work is done; ``first`` is like the result but for its shape."""
+    """Says what is wrong with ``out`` before any work; ``first`` is like the result but for its shape."""
     if isinstance(first, tuple):
         if not isinstance(out, tuple) or len(out) != 2:
             raise TypeError(f"out is of type {type(out).__name__}, expected a pair (values, counts)")
@@ -30,7 +30,9 @@ def check_out(out: Any, first: Any, shape: tuple[int, ...], operands: list[Any])
             )
     strides = out.stride() if is_tensor(out) else out.strides
     if any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)):
-        raise ValueError(f"out of shape {shape} has a stride of 0, expected an element of its own for each entry")
+        raise ValueError(
+            f"out of shape {shape} has a stride of 0, expected an element of its own for each entry"
+        )
 
 
 def written(out: Any, value: Any) -> Any:

@@ -10,7 +10,7 @@ Path = list[tuple[int, ...]]
 
 
 def find_path(terms: Terms, sizes: dict[Label, int], optimize: Any) -> tuple[Path, tuple[Label, ...]]:
-    """Positions, as opt_einsum has them: both are taken out, the result is put at the end; labels to slice."""
+    """Positions, as opt_einsum has them (those are taken out, the result is put last); labels to slice."""
     count = len(terms.inputs)
     if hasattr(optimize, "get_path"):  # a tree of cotengra
         # Its labels may be names of its own.

@@ -23,7 +23,7 @@ class Reduce:
 
 @dataclass(frozen=True)
 class Product:
-    """A batched matrix product: operands, their labels, those that are summed, and what is done with the axes."""
+    """A batched matrix product: operands, their labels, those that are summed, what becomes of the axes."""
 
     a: int
     b: int
@@ -79,7 +79,9 @@ def _slices(plan: Plan, limit: int) -> list[Label]:
         worst = next(labels for labels, size in large if size == biggest)
         choices = [x for x in plan.sizes if x in worst and plan.sizes[x] > 1 and x not in (*output, *sliced)]
         if not choices:
-            raise ValueError(f"memory_limit allows {limit} elements, but what leads to the result takes {biggest}")
+            raise ValueError(
+                f"memory_limit allows {limit} elements, but what leads to the result takes {biggest}"
+            )
         times = Counter(x for labels, _ in large for x in labels)
         label = max(choices, key=lambda x: (times[x], plan.sizes[x]))
         sliced.append(label)

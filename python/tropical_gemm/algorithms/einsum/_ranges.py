@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ... import _core
-from ._tensors import Algebra, dtype_text, namespace
+from ._tensors import Algebra, constants, dtype_text, namespace
 
 _ENDS = {"int16": 1 << 15, "int32": 1 << 31, "int64": 1 << 63}
 
@@ -11,14 +10,14 @@ _ENDS = {"int16": 1 << 15, "int32": 1 << 31, "int64": 1 << 63}
 def widen(arrays: list[Any], algebra: Algebra) -> "Widened | None":
     """None where no value on the way can leave the dtype; else the operands as int64.
 
-    A sum (or product) of one element of each tensor is at most that of their largest magnitudes. The semiring's
-    zero is no number where it is an extreme integer. The host looks at the operands.
+    A sum (or product) of one element of each tensor is at most that of their largest magnitudes. The
+    semiring's zero is no number where it is an extreme integer. The host looks at the operands.
     """
     dtype = dtype_text(arrays[0])
-    mul = _core.semiring_name(algebra.semiring).partition("_")[2]
+    mul = algebra.semiring.partition("_")[2]
     if dtype not in _ENDS or mul not in ("plus", "mul"):
         return None
-    zero = _core.semiring_constants(algebra.semiring, dtype)[0]
+    zero = constants[algebra.semiring, dtype][0]
     zero = zero if abs(zero) >= _ENDS[dtype] - 1 else None
     bound = 0 if mul == "plus" else 1
     for x in arrays:
@@ -41,13 +40,15 @@ class Widened:
     def __init__(self, arrays: list[Any], algebra: Algebra, dtype: str, zero: int | None) -> None:
         self.dtype, self.zero = arrays[0].dtype, zero
         self.name = dtype
-        self.wide_zero = None if zero is None else _core.semiring_constants(algebra.semiring, "int64")[0]
+        self.wide_zero = None if zero is None else constants[algebra.semiring, "int64"][0]
         self.arrays = [self._wide(x) for x in arrays]
 
     def _wide(self, x: Any) -> Any:
         xp = namespace(x)
         wide = x.to(xp.int64) if xp.__name__ == "torch" else x.astype("int64")
-        return wide if self.zero is None else xp.where(x == self.zero, xp.full_like(wide, self.wide_zero), wide)
+        return (
+            wide if self.zero is None else xp.where(x == self.zero, xp.full_like(wide, self.wide_zero), wide)
+        )
 
     def narrowed(self, x: Any) -> Any:
         """The result in the dtype of the operands; OverflowError where it does not fit."""

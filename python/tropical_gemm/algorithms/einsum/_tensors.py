@@ -14,6 +14,13 @@ from ._plan import Product
 
 identity = tuple(range(64))
 
+# Zero and one of each semiring on each of its dtypes: a table, since torch.compile can look into that.
+constants = {
+    (semiring, dtype): _core.semiring_constants(semiring, dtype)
+    for semiring, dtypes in _core.info()["semirings"].items()
+    for dtype in dtypes
+}
+
 
 def namespace(x: Any) -> Any:
     """The module whose functions make arrays of the kind of ``x``."""
@@ -43,11 +50,16 @@ def matrices(x: Any, operand: Operand) -> Any:
     return permuted(x, operand.order).reshape(operand.shape)
 
 
+def is_compiling(x: Any) -> bool:
+    """Whether torch.compile looks at what is done with ``x``."""
+    return is_tensor(x) and bool(sys.modules["torch"].compiler.is_compiling())
+
+
 def _is_plain(x: Any) -> bool:
     """Whether the core may copy it: NumPy's, and tensors on which nothing is recorded."""
     if type(x) is np.ndarray:
         return True
-    if not is_tensor(x) or sys.modules["torch"].compiler.is_compiling():
+    if not is_tensor(x) or is_compiling(x):
         return False
     from ...torch import _autograd, _operators
 
@@ -74,11 +86,15 @@ class Algebra:
     """The two operations of a contraction, on plain arrays."""
 
     def __init__(self, semiring: str) -> None:
-        self.semiring = semiring
+        known = any(semiring == name for name, _ in constants)
+        self.semiring = semiring if known else _core.semiring_name(semiring)
 
     def check(self, x: Any, pairs: list[tuple[Any, Any]]) -> None:
         """Says what is wrong with the semiring, or with the dtypes of the operands (values and counts)."""
-        _core.semiring_constants(self.semiring, dtype_text(x))
+        if (self.semiring, dtype_text(x)) not in constants:
+            raise TypeError(
+                f"the operands have dtype {dtype_text(x)}, which the semiring {self.semiring} does not have"
+            )
 
     def each(self, operation: Any, x: Any) -> Any:
         """An operation on axes, on all arrays that make a tensor."""
@@ -124,11 +140,12 @@ class Counting(Algebra):
     def check(self, x: Any, pairs: list[tuple[Any, Any]]) -> None:
         super().check(x, pairs)
         check_counts(common_kind(operands=x))
-        if _core.semiring_name(self.semiring) not in ("max_plus", "min_plus"):
+        if self.semiring not in ("max_plus", "min_plus"):
             raise ValueError(f"semiring is count_{self.semiring}, expected count_max_plus or count_min_plus")
         if dtype_text(x) not in ("float32", "float64", "int32", "int64"):
             raise TypeError(
-                f"operands[0] has dtype {dtype_text(x)}; values that are counted are float32, float64, int32 or int64"
+                f"operands[0] has dtype {dtype_text(x)}; values that are counted are float32, float64, int32 "
+                "or int64"
             )
         first = next((counts for _, counts in pairs if counts is not None), None)
         for i, (_, counts) in enumerate(pairs):
@@ -136,7 +153,8 @@ class Counting(Algebra):
                 continue
             if dtype_text(counts) not in ("float64", "int64") or counts.dtype != first.dtype:
                 raise TypeError(
-                    f"the counts of operands[{i}] have dtype {dtype_text(counts)}, expected float64 or int64 throughout"
+                    f"the counts of operands[{i}] have dtype {dtype_text(counts)}, expected float64 or int64 "
+                    "throughout"
                 )
 
     def operands(self, pairs: list[tuple[Any, Any]]) -> list[Any]:
@@ -163,8 +181,8 @@ class Counting(Algebra):
         return self.batched(x, (_ones(self.semiring, values, n), _column(counts, n, 1)))
 
     def _counts(self, x: Any, counts: Any, like: Any) -> Any:
-        """Those that came, in the dtype of others 1 where none did; and 0 where the value is the zero or NaN."""
-        zero = _core.semiring_constants(self.semiring, dtype_text(x))[0]
+        """Those that came, else 1 in the dtype of others; and 0 where the value is the zero or NaN."""
+        zero = constants[self.semiring, dtype_text(x)][0]
         xp = namespace(x)
         dtype = xp.float64 if like is None else like.dtype
         present = xp.ones_like(x, dtype=dtype) if counts is None else counts
@@ -173,7 +191,7 @@ class Counting(Algebra):
 
 def _ones(semiring: str, like: Any, count: int) -> Any:
     """``count`` times what is neutral for the inner operation, as a column."""
-    return _column(like, count, _core.semiring_constants(semiring, dtype_text(like))[1])
+    return _column(like, count, constants[semiring, dtype_text(like)][1])
 
 
 def _column(like: Any, count: int, value: Any) -> Any:

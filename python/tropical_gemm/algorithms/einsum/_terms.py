@@ -31,7 +31,7 @@ def of_equation(equation: str, ranks: Sequence[int]) -> Terms:
     inputs = tuple(_expanded(term, rank) for term, rank in zip(terms, ranks, strict=True))
     if not arrow:
         return Terms(inputs, _implied(inputs, sorted))
-    most = max((sum(_is_dot(x) for x in term) for term in inputs), default=0)
+    most = max([0, *(sum(_is_dot(x) for x in term) for term in inputs)])
     return Terms(inputs, _expanded(right, len(right.replace("...", "")) + (most if "..." in right else 0)))
 
 
