@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--size", type=int, default=12)
     parser.add_argument("--bond", type=int, default=2)
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--values", action="store_true", help="without counts")
     parser.add_argument("--order", default="greedy", help="of opt_einsum, or sweep")
     arguments = parser.parse_args()

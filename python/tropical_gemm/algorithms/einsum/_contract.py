@@ -60,8 +60,8 @@ def einsum(
     out
         An array to write the result to, of its shape and dtype.
     memory_limit
-        The most bytes that a tensor in between may take: labels are sliced, one index after the other, until
-        all of them do.
+        The most bytes that a tensor in between (with its counts) may take: labels are sliced, one index after
+        the other, until all of them do. Slices of a tree are taken too.
     return_assignment
         For a result without labels: return ``EinsumResult(value, assignment)``, one best index for every
         label. Steps are looked at from the last to the first; each takes, among its best, the lowest
@@ -76,8 +76,10 @@ def einsum(
 
     Notes
     -----
-    Every step is one batched :func:`tropical_gemm.matmul`, of operands whose axes are brought together.
-    Sums of floats are added in the order of the path; integers and integer-valued floats are exact.
+    Every step is one batched :func:`tropical_gemm.matmul`, of operands whose axes are brought together. Sums
+    of floats are added in the order of the path; integer-valued floats are exact. Integers are exact or
+    refused: the host looks at their magnitudes, and where a sum might leave the dtype they are contracted in
+    int64. The result may be a view of an operand where there is nothing to do.
 
     Source: J.-G. Liu, L. Wang, P. Zhang, Phys. Rev. Lett. 126, 090506 (2021).
 
@@ -85,6 +87,10 @@ def einsum(
     ------
     TypeError, ValueError
         As :func:`tropical_gemm.matmul` does, and for equations, labels and sizes that do not fit together.
+    OverflowError
+        For integers whose result does not fit the dtype, or whose magnitudes may not fit int64 on the way.
+    RuntimeError
+        For ``out`` where a gradient is wanted.
     ImportError
         For more than two operands where ``opt_einsum`` is missing and ``optimize`` is no path.
 

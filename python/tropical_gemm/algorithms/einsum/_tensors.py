@@ -45,9 +45,16 @@ def permuted(x: Any, order: tuple[int, ...]) -> Any:
 
 def matrices(x: Any, operand: Operand) -> Any:
     """``x`` as an operand of a product wants it: a view where that can be, else a copy."""
-    if operand.copies and _is_plain(x):
-        return _core.permute(x, operand.order, None, None).reshape(operand.shape)
-    return permuted(x, operand.order).reshape(operand.shape)
+    order, shape, copies = operand
+    if type(x) is np.ndarray:  # the short way for small tensors
+        return (
+            _core.permute(x, order, None, None).reshape(shape)
+            if copies
+            else x.transpose(order).reshape(shape)
+        )
+    if copies and _is_plain(x):
+        return _core.permute(x, order, None, None).reshape(shape)
+    return permuted(x, order).reshape(shape)
 
 
 def is_compiling(x: Any) -> bool:
@@ -56,9 +63,7 @@ def is_compiling(x: Any) -> bool:
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether the core may copy it: NumPy's, and tensors on which nothing is recorded."""
-    if type(x) is np.ndarray:
-        return True
+    """Whether the core may copy it: tensors on which nothing is recorded."""
     if not is_tensor(x) or is_compiling(x):
         return False
     from ...torch import _autograd, _operators
@@ -108,8 +113,9 @@ class Algebra:
         return [x for x, _ in pairs]
 
     def product(self, step: Product, a: Any, b: Any) -> Any:
-        x, y = matrices(a, step.layout.a), matrices(b, step.layout.b)
-        return self.batched(*((y, x) if step.layout.turned else (x, y))).reshape(step.layout.shape)
+        to_a, to_b, shape, _, turned = step.layout
+        x, y = matrices(a, to_a), matrices(b, to_b)
+        return (self.batched(y, x) if turned else self.batched(x, y)).reshape(shape)
 
     def stacked(self, x: Any, y: Any) -> Any:
         return namespace(x).stack([x.reshape(-1), y.reshape(-1)], -1)
