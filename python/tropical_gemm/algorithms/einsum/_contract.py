@@ -294,7 +294,7 @@ def run(plan: Plan, operands: list[Any], algebra: Algebra, keep: bool) -> list[A
     for step in plan.steps:
         if isinstance(step, Product):
             tensors.append(algebra.product(step, tensors[step.a], tensors[step.b]))
-            used = (step.a, step.b)
+            used: tuple[int, ...] = (step.a, step.b)
         else:
             tensors.append(_reduced(plan, step, tensors[step.x], algebra))
             used = (step.x,)

@@ -35,7 +35,10 @@ def layout(la: Labels, lb: Labels, summed: Labels, sizes: dict[Label, int]) -> L
     Its axes in their order are members of a batch or, the longest of its own, rows of the matrices; the
     smaller one is put in that order, with an axis of size 1 for what it does not have.
     """
-    size = lambda labels: math.prod([sizes[x] for x in labels])  # noqa: E731
+
+    def size(labels: Labels) -> int:
+        return math.prod([sizes[x] for x in labels])
+
     if size(lb) > size(la):
         made = layout(lb, la, tuple(x for x in lb if x in summed), sizes)
         return Layout(made.b, made.a, made.shape, made.labels, True)

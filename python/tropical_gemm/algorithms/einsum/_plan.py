@@ -73,7 +73,8 @@ def _slices(plan: Plan, limit: int) -> list[Label]:
     """Labels to slice until no tensor is larger: each time the one that most of the too large ones have."""
     made = plan.labels[len(plan.terms.inputs) :]
     large = [(set(labels), plan.elements(labels)) for labels in made if plan.elements(labels) > limit]
-    output, sliced = set(plan.terms.output), []
+    output = set(plan.terms.output)
+    sliced: list[Label] = []
     while large:
         biggest = max(size for _, size in large)
         worst = next(labels for labels, size in large if size == biggest)

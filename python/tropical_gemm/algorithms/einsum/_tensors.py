@@ -153,7 +153,7 @@ class Counting(Algebra):
                 f"operands[0] has dtype {dtype_text(x)}; values that are counted are float32, float64, int32 "
                 "or int64"
             )
-        first = next((counts for _, counts in pairs if counts is not None), None)
+        first: Any = next((counts for _, counts in pairs if counts is not None), None)
         for i, (_, counts) in enumerate(pairs):
             if counts is None:
                 continue
@@ -178,7 +178,7 @@ class Counting(Algebra):
 
     def batched(self, a: Any, b: Any) -> Any:
         if type(a[0]) is np.ndarray:
-            return tuple(_core.count_matmul(*a, *b, self.semiring, None, None))
+            return _core.count_matmul(a[0], a[1], b[0], b[1], self.semiring, None, None)
         return tuple(count_matmul(a, b, semiring=self.semiring))
 
     def total(self, x: Any) -> Any:
