@@ -1,0 +1,142 @@
+"""Ranks in rows and columns, and the blocks that each holds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+
+Group = Any  # torch.distributed.ProcessGroup; None for a rank alone
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The ranks of a mesh as ``rows`` x ``columns``, row by row, and where this one stands.
+
+    ``down`` joins the ranks of a column, ``across`` those of a row, ``everyone`` all of them; each is None
+    where it would hold one rank alone.
+    """
+
+    mesh: DeviceMesh
+    rows: int
+    columns: int
+    row: int
+    column: int
+    down: Group
+    across: Group
+    everyone: Group
+
+    @property
+    def size(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def me(self) -> int:
+        return self.row * self.columns + self.column
+
+
+def grid_of(mesh: DeviceMesh) -> Grid:
+    """A mesh of two axes as it is; one of one axis as near to a square as its size allows, wider than
+    high."""
+    grid: Grid | None = getattr(mesh, "_tropical_gemm_grid", None)
+    if grid is None:
+        if mesh.ndim == 1:
+            rows = max(r for r in range(1, mesh.size() + 1) if mesh.size() % r == 0 and r * r <= mesh.size())
+        else:
+            rows = mesh.size(0)
+        grid = make_grid(mesh, rows)
+        mesh._tropical_gemm_grid = grid  # type: ignore[attr-defined]
+    return grid
+
+
+def make_grid(mesh: DeviceMesh, rows: int) -> Grid:
+    """The ranks of a mesh in so many rows. Every rank of the mesh calls this."""
+    ranks = mesh.mesh.reshape(rows, -1)
+    columns = ranks.shape[1]
+    place = (ranks == dist.get_rank()).nonzero()
+    row, column = (int(i) for i in place[0])
+    down: Group
+    if mesh.ndim == 2:
+        down, across = mesh.get_group(0), mesh.get_group(1)
+    elif rows == 1:
+        down, across = None, mesh.get_group()
+    elif columns == 1:
+        down, across = mesh.get_group(), None
+    else:
+        down, across = _group(ranks[:, column]), _group(ranks[row])
+    return Grid(
+        mesh,
+        rows,
+        columns,
+        row,
+        column,
+        down if rows > 1 else None,
+        across if columns > 1 else None,
+        everyone_of(mesh) if rows * columns > 1 else None,
+    )
+
+
+def everyone_of(mesh: DeviceMesh) -> Group:
+    """The group of all ranks of a mesh. Where these are all there are, a rank without the mesh finds it
+    too."""
+    if mesh.size() == dist.get_world_size():
+        return dist.group.WORLD
+    if mesh.ndim == 1:
+        return mesh.get_group()
+    group = getattr(mesh, "_tropical_gemm_everyone", None)
+    if group is None:
+        group = _group(mesh.mesh.flatten())
+        mesh._tropical_gemm_everyone = group  # type: ignore[attr-defined]
+    return group
+
+
+def _group(ranks: torch.Tensor) -> Group:
+    return dist.new_group(ranks.tolist(), use_local_synchronization=True)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a matrix in blocks that go round the ``parts``; this is the share of ``part``."""
+
+    n: int
+    block: int
+    parts: int
+    part: int
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.n // self.block)
+
+    def owner(self, b: int) -> int:
+        return b % self.parts
+
+    def extent(self, b: int) -> int:
+        return min(self.block, self.n - b * self.block)
+
+    def span(self, b: int) -> "tuple[int, int] | None":
+        """Where block ``b`` begins and ends in this share, if it is there."""
+        if self.owner(b) != self.part:
+            return None
+        first = b // self.parts * self.block  # only the last block of all is shorter
+        return first, first + self.extent(b)
+
+    @property
+    def indices(self) -> Any:
+        """The rows or columns of the whole matrix that are in this share, in order."""
+        i = np.arange(self.n)
+        return i[i // self.block % self.parts == self.part]
+
+    @property
+    def size(self) -> int:
+        return sum(self.extent(b) for b in range(self.part, self.blocks, self.parts))
+
+
+def default_block(n: int, grid: Grid) -> int:
+    """Eight blocks for each row and column of ranks, of whole tiles of the kernels, 4096 at most.
+
+    Large pivots write a result and look for predecessors least often; many let the ranks take turns in what
+    only the owners of a pivot do.
+    """
+    return min(4096, max(64, n // (8 * max(grid.rows, grid.columns)) // 64 * 64))

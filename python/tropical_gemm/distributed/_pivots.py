@@ -1,0 +1,314 @@
+"""Blocked Floyd-Warshall on blocks that go round the ranks.
+
+For each pivot, a block K of nodes:
+  D[K, :] is closed over K: one half of these rows, then the other, and the paths of each offered to the
+    other; 64 rows or less by D[K, :] <- D[K, :] add D[K, K] D[K, :] until all of K can be passed
+  D[i, :] <- D[i, :] add D[i, K] D[K, :] for the rows i outside K, with the D[i, K] from before
+Each product offers a row all candidates at once, in the columns of K too, with factors from before, and the
+lowest k of the best wins. That is what the argument at the head of src/closure.cpp needs, so predecessors
+never form a cycle here either. The result depends on the size of the blocks, not on the number or the
+arrangement of the ranks.
+
+The ranks in whose columns K is send D[:, K] across; those in whose rows it is close D[K, :] and send it down.
+That is done for the next pivot before the bulk of the update by this one, which runs meanwhile (look-ahead).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from .. import _core
+from ._agree import broadcast, reduced
+from ._cyclic import BlockCyclic
+from ._lanes import Lanes
+
+NONE = -9999
+_BASE = 64
+"""Rows that are closed by products with themselves."""
+_CHUNK = 1 << 27
+"""Elements of a product at a time: what bounds the memory to look up predecessors, and lets messages in
+between."""
+
+Span = tuple[int, int]
+
+
+@dataclass
+class Panels:
+    """What a pivot's update reads: D[rows here, K] from before, and D[K, columns here] closed."""
+
+    pivot: int
+    column: torch.Tensor
+    row: torch.Tensor
+    before: "torch.Tensor | None"
+    bad: torch.Tensor  # a node of a closed walk that is too good, n where there is none
+    messages: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Diverged(Exception):
+    """Some closed walk is better than staying; every rank learns of it at the same pivot."""
+
+    node: int
+
+
+class Pivots:
+    """The closure of ``d``, with predecessors in ``pred``, in place."""
+
+    def __init__(
+        self,
+        d: BlockCyclic,
+        pred: "torch.Tensor | None",
+        semiring: str,
+        tolerance: float = 0.0,
+        threads: "int | None" = None,
+    ) -> None:
+        self.d, self.pred, self.semiring, self.tolerance, self.threads = (
+            d.local,
+            pred,
+            semiring,
+            tolerance,
+            threads,
+        )
+        self.n, self.grid, self.rows, self.columns = d.n, d.grid, d.row_axis, d.column_axis
+        _, self.one = constants(semiring, self.d)
+        self.lanes = Lanes(self.d.device)
+        height, width = self.d.shape
+        block = min(d.block, d.n)
+        # For this pivot and the next one.
+        self._column = [self.d.new_empty(height * block) for _ in range(2)]
+        self._row = [self.d.new_empty(block * width) for _ in range(2)] if self.grid.rows > 1 else []
+        self._before = (
+            [x.new_empty(x.shape, dtype=torch.int32) for x in self._row] if pred is not None else []
+        )
+
+    def run(
+        self,
+        first: int = 0,
+        progress: "Callable[[int, int], object] | None" = None,
+        save: "Callable[[int], None] | None" = None,
+        due: Callable[[int], bool] = lambda done: False,
+    ) -> None:
+        """The pivots from ``first`` on. After those of which ``due`` is true, ``save`` is called with their
+        number, when every rank holds the matrix as it is between two pivots."""
+        count = self.rows.blocks
+        panels = self._first(first) if first < count else None
+        for b in range(first, count):
+            assert panels is not None
+            self.lanes.join()
+            saves = save is not None and due(b + 1)
+            following = b + 1 if b + 1 < count and not saves else None
+            if following is not None:
+                with self.lanes.ahead():
+                    self._advance(panels, following)
+            opened = None
+            if self.lanes.overlap:  # the host waits in `open`
+                self._update(panels, following)
+                opened = self._open(following)
+            else:
+                opened = self._open(following)
+                self._update(panels, following)
+            if opened is not None:
+                self._complete(opened)
+            self.lanes.release()
+            if saves and save is not None:
+                save(b + 1)
+            panels = self._first(b + 1) if opened is None and b + 1 < count else opened
+            if progress is not None:
+                progress(b + 1, count)
+        self._settle_all()
+
+    def _first(self, b: int) -> "Panels | None":
+        self.lanes.release()
+        panels = self._open(b)
+        if panels is not None:
+            self._complete(panels)
+        return panels
+
+    def _open(self, b: "int | None") -> "Panels | None":
+        """Closes the rows of a pivot that is up to date, and starts to send what its update needs."""
+        if b is None:
+            return None
+        with self.lanes.ahead():
+            return self._opened(b)
+
+    def _opened(self, b: int) -> Panels:
+        size = self.rows.extent(b)
+        height, width = self.d.shape
+        column = self._column[b % 2][: height * size].view(height, size)
+        rows, columns = self.rows.span(b), self.columns.span(b)
+        panels = Panels(
+            b, column, column, None, torch.full((1,), self.n, dtype=torch.int64, device=self.d.device)
+        )
+        if columns is not None:
+            column.copy_(self.d[:, slice(*columns)])
+        sent = broadcast(column, self.columns.owner(b), self.grid.across)
+        if sent is not None:
+            # On a GPU, one exchange after the other; the host does not wait.
+            if rows is not None or self.lanes.overlap:
+                sent.wait()
+            panels.messages.append(sent)
+        if rows is not None:
+            panels.row = self.d[slice(*rows)]
+            panels.before = None if self.pred is None else self.pred[slice(*rows)]
+            own = None if columns is None else panels.row[:, slice(*columns)]
+            _Rows(self, panels, column[slice(*rows)].clone(), own, b * self.rows.block).close(0, size)
+        else:
+            panels.row = self._row[b % 2][: size * width].view(size, width)
+            panels.before = self._before[b % 2][: size * width].view(size, width) if self._before else None
+        for x in (panels.row, panels.before):
+            if x is not None and (sent := broadcast(x, self.rows.owner(b), self.grid.down)) is not None:
+                panels.messages.append(sent)
+        return panels
+
+    def _complete(self, panels: Panels) -> None:
+        """Waits for the panels, and hears from all ranks whether there still is a closure."""
+        with self.lanes.ahead():
+            for message in panels.messages:
+                message.wait()
+            panels.messages.clear()
+            if self.grid.everyone is not None:
+                dist.all_reduce(panels.bad, dist.ReduceOp.MIN, group=self.grid.everyone)
+            node = int(panels.bad.item())
+        if node < self.n:
+            raise Diverged(node)
+
+    def _advance(self, panels: Panels, b: int) -> None:
+        """Offers the paths through a pivot to the rows and columns of the next one."""
+        rows, columns = self.rows.span(b), self.columns.span(b)
+        if rows is not None:
+            self._offer(panels, rows, (0, self.d.shape[1]))
+        if columns is not None:
+            for span in self._between(self.d.shape[0], self.rows.span(panels.pivot), rows):
+                self._offer(panels, span, columns)
+
+    def _update(self, panels: Panels, following: "int | None") -> None:
+        """... and to the rest."""
+        rows = columns = None
+        if following is not None:
+            rows, columns = self.rows.span(following), self.columns.span(following)
+        for some_rows in self._between(self.d.shape[0], self.rows.span(panels.pivot), rows):
+            for some_columns in self._between(self.d.shape[1], columns):
+                self._offer(panels, some_rows, some_columns)
+
+    @staticmethod
+    def _between(size: int, *without: "Span | None") -> Iterator[Span]:
+        """What remains of 0 to ``size``."""
+        at = 0
+        for first, last in sorted(span for span in without if span is not None):
+            if at < first:
+                yield at, first
+            at = last
+        if at < size:
+            yield at, size
+
+    def _offer(self, panels: Panels, rows: Span, columns: Span) -> None:
+        i, j = slice(*rows), slice(*columns)
+        pred = None if self.pred is None else self.pred[i, j]
+        before = None if panels.before is None else panels.before[:, j]
+        self.product(panels.column[i], panels.row[:, j], self.d[i, j], pred, before)
+
+    def product(
+        self,
+        a: torch.Tensor,
+        b: torch.Tensor,
+        c: torch.Tensor,
+        pred: "torch.Tensor | None",
+        before: "torch.Tensor | None",
+    ) -> None:
+        """c <- c add a b; where that is strictly better, the predecessor is that of the last step."""
+        high = max(1, _CHUNK // max(c.shape[1], 1))
+        for first in range(0, c.shape[0], high):
+            i = slice(first, first + high)
+            if pred is None or before is None:
+                _core.matmul(a[i], b, (c[i], False), self.semiring, True, 0, self.threads, None)
+                continue
+            # Indices from n on are new, and name a row of `before`.
+            _core.matmul(a[i], b, (c[i], pred[i]), self.semiring, True, self.n, self.threads, None)
+            rows = pred[i] - self.n
+            new = rows >= 0
+            pred[i] = torch.where(new, before.gather(0, rows.clamp_(min=0).long()), pred[i])
+
+    def settle(self, x: torch.Tensor, first: int) -> torch.Tensor:
+        """Of a piece of the diagonal, from node ``first`` on: the first node that is better than staying, n
+        where none is. Within the tolerance such a closed walk counts as staying."""
+        better = x < self.one if self.semiring.startswith("min") else x > self.one
+        beyond = better if self.tolerance <= 0 else better & ((x.double() - self.one).abs() > self.tolerance)
+        if self.tolerance > 0:
+            x.masked_fill_(better, self.one)
+        nodes = torch.arange(first, first + len(x), device=x.device)
+        return torch.where(beyond, nodes, self.n).amin()
+
+    def _settle_all(self) -> None:
+        """Closed walks that rounding made better than staying count as staying, within the tolerance."""
+        if self.tolerance <= 0:
+            return
+        bad = self.n
+        for b in range(self.rows.blocks):
+            rows, columns = self.rows.span(b), self.columns.span(b)
+            if rows is None or columns is None:
+                continue
+            here = self.settle(self.d[slice(*rows), slice(*columns)].diagonal(), b * self.rows.block)
+            bad = min(bad, int(here))
+        bad = int(reduced(bad, dist.ReduceOp.MIN, self.grid.everyone, self.d))
+        if bad < self.n:
+            raise Diverged(bad)
+
+
+class _Rows:
+    """The rows of a pivot, D[K, columns here], closed over K. ``q`` is a copy of D[K, K], ``own`` D[K, K]
+    itself where it is here."""
+
+    def __init__(
+        self, pivots: Pivots, panels: Panels, q: torch.Tensor, own: "torch.Tensor | None", first: int
+    ) -> None:
+        self.pivots, self.panels, self.q, self.own, self.first = pivots, panels, q, own, first
+
+    def close(self, i: int, rows: int) -> None:
+        """Rows i and following, over themselves."""
+        if rows <= _BASE:
+            reach = 1
+            while reach < rows:
+                self._offer(i, rows, i, rows)
+                reach *= 2
+            self._settle(i, rows)
+            return
+        size = -(-rows // (2 * _BASE)) * _BASE
+        for k in range(i, i + rows, size):
+            step = min(size, i + rows - k)
+            self.close(k, step)
+            self._offer(i, k - i, k, step)
+            self._offer(k + step, i + rows - k - step, k, step)
+
+    def _offer(self, i: int, rows: int, k: int, size: int) -> None:
+        """The paths through nodes k and following, to rows i and following."""
+        if rows == 0:
+            return
+        to, through = slice(i, i + rows), slice(k, k + size)
+        row, before, product = self.panels.row, self.panels.before, self.pivots.product
+
+        def source(x: torch.Tensor) -> torch.Tensor:
+            return x[through].clone() if i == k else x[through]  # what is written is not read
+
+        factor = self.q[to, through].clone()
+        product(factor, source(self.q), self.q[to], None, None)
+        if before is None:
+            product(factor, source(row), row[to], None, None)
+        else:
+            product(factor, source(row), row[to], before[to], source(before))
+        self._settle(i, rows)
+
+    def _settle(self, i: int, rows: int) -> None:
+        here = slice(i, i + rows)
+        for x in (self.q, self.own):
+            if x is not None:
+                bad = self.pivots.settle(x[here, here].diagonal(), self.first + i)
+                torch.minimum(self.panels.bad, bad, out=self.panels.bad)
+
+
+def constants(semiring: str, like: torch.Tensor) -> tuple[Any, Any]:
+    """The zero and the one of a semiring, as numbers."""
+    zero, one = _core.semiring_constants(semiring, str(like.dtype).removeprefix("torch."))
+    return (x.item() if hasattr(x, "item") else x for x in (zero, one))  # type: ignore[return-value]
