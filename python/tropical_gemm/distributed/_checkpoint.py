@@ -1,5 +1,6 @@
 """A long run, from time to time on disk: whole or not at all, and resumed from there."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -152,3 +153,11 @@ def _mixed(index: Any, device: Any) -> torch.Tensor:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return torch.from_numpy((z ^ (z >> np.uint64(31))).astype(np.int64)).to(device)
+
+
+def forget(place: Any) -> None:
+    """Removes the checkpoints below a directory, and the directory if nothing else is there."""
+    for old in Path(place).glob("*pivots-*"):
+        shutil.rmtree(old, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        Path(place).rmdir()

@@ -7,7 +7,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
-from ._grid import Axis, Grid, default_block, everyone_of, grid_of
+from ._grid import Axis, Grid, default_block, grid_of
 from ._layout import Layout, check_placements, cyclic, move, sharded
 
 
@@ -91,8 +91,7 @@ class BlockCyclic:
         wanted = sharded(mesh, placements, (self.n, self.n))
         mine = wanted[self.grid.me]
         local = self.local.new_empty(len(mine.rows), len(mine.columns))
-        group = everyone_of(mesh) if self.grid.size > 1 else None
-        move(self.local, self.layouts, wanted, local, self.grid.me, group)
+        move(self.local, self.layouts, wanted, local, self.grid.me, self.grid.everyone)
         return wrapped(local, mesh, placements, (self.n, self.n))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 from torch.distributed.device_mesh import DeviceMesh
 
 Group = Any  # torch.distributed.ProcessGroup; None for a rank alone
@@ -16,7 +17,8 @@ class Grid:
     """The ranks of a mesh as ``rows`` x ``columns``, row by row, and where this one stands.
 
     ``down`` joins the ranks of a column, ``across`` those of a row, ``everyone`` all of them; each is None
-    where it would hold one rank alone.
+    where it would hold one rank alone. Groups are kept by name: one that outlives the process group crashes
+    when Python ends.
     """
 
     mesh: DeviceMesh
@@ -24,9 +26,7 @@ class Grid:
     columns: int
     row: int
     column: int
-    down: Group
-    across: Group
-    everyone: Group
+    names: "tuple[str | None, str | None, str | None]"
 
     @property
     def size(self) -> int:
@@ -36,14 +36,31 @@ class Grid:
     def me(self) -> int:
         return self.row * self.columns + self.column
 
+    @property
+    def down(self) -> Group:
+        return _named(self.names[0])
+
+    @property
+    def across(self) -> Group:
+        return _named(self.names[1])
+
+    @property
+    def everyone(self) -> Group:
+        return _named(self.names[2])
+
+
+def _named(name: "str | None") -> Group:
+    c10d: Any = distributed_c10d
+    return None if name is None else c10d._resolve_process_group(name)
+
 
 def grid_of(mesh: DeviceMesh) -> Grid:
-    """A mesh of two axes as it is; one of one axis as near to a square as its size allows, wider than
-    high."""
+    """A mesh of two axes as it is; one of one axis as near to a square as can be, not higher than wide."""
     grid: Grid | None = getattr(mesh, "_tropical_gemm_grid", None)
     if grid is None:
+        size = mesh.size()
         if mesh.ndim == 1:
-            rows = max(r for r in range(1, mesh.size() + 1) if mesh.size() % r == 0 and r * r <= mesh.size())
+            rows = max(r for r in range(1, size + 1) if size % r == 0 and r * r <= size)
         else:
             rows = mesh.size(0)
         grid = make_grid(mesh, rows)
@@ -55,41 +72,38 @@ def make_grid(mesh: DeviceMesh, rows: int) -> Grid:
     """The ranks of a mesh in so many rows. Every rank of the mesh calls this."""
     ranks = mesh.mesh.reshape(rows, -1)
     columns = ranks.shape[1]
-    place = (ranks == dist.get_rank()).nonzero()
-    row, column = (int(i) for i in place[0])
-    down: Group
+    row, column = (int(i) for i in (ranks == dist.get_rank()).nonzero()[0])
+    down = across = None
     if mesh.ndim == 2:
         down, across = mesh.get_group(0), mesh.get_group(1)
     elif rows == 1:
-        down, across = None, mesh.get_group()
+        across = mesh.get_group()
     elif columns == 1:
-        down, across = mesh.get_group(), None
+        down = mesh.get_group()
     else:
         down, across = _group(ranks[:, column]), _group(ranks[row])
-    return Grid(
-        mesh,
-        rows,
-        columns,
-        row,
-        column,
-        down if rows > 1 else None,
-        across if columns > 1 else None,
-        everyone_of(mesh) if rows * columns > 1 else None,
-    )
+    everyone = everyone_of(mesh)
+    groups = (down if rows > 1 else None, across if columns > 1 else None, everyone)
+    down_name, across_name, everyone_name = (None if g is None else str(g.group_name) for g in groups)
+    return Grid(mesh, rows, columns, row, column, (down_name, across_name, everyone_name))
 
 
 def everyone_of(mesh: DeviceMesh) -> Group:
-    """The group of all ranks of a mesh. Where these are all there are, a rank without the mesh finds it
-    too."""
+    """The group of all ranks of a mesh; None for one rank.
+
+    Where these are all ranks there are, it is one that a rank without the mesh finds too.
+    """
+    if mesh.size() == 1:
+        return None
     if mesh.size() == dist.get_world_size():
         return dist.group.WORLD
     if mesh.ndim == 1:
         return mesh.get_group()
-    group = getattr(mesh, "_tropical_gemm_everyone", None)
-    if group is None:
-        group = _group(mesh.mesh.flatten())
-        mesh._tropical_gemm_everyone = group  # type: ignore[attr-defined]
-    return group
+    name = getattr(mesh, "_tropical_gemm_everyone", None)
+    if name is None:
+        name = str(_group(mesh.mesh.flatten()).group_name)
+        mesh._tropical_gemm_everyone = name  # type: ignore[attr-defined]
+    return _named(name)
 
 
 def _group(ranks: torch.Tensor) -> Group:

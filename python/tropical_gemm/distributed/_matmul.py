@@ -19,8 +19,8 @@ from ._layout import move, sharded
 from ._operands import Matrix, collective, dtype_of
 from ._pivots import constants
 
-_PANEL = 4096
-"""Steps of k that are sent at a time, at most."""
+_PANEL, _PANEL_BYTES = 16384, 1 << 31
+"""Steps of k that are sent at a time, and their memory, at most; each time all of C is read and written."""
 _AHEAD = 2
 """Panels that are on their way while one is multiplied: a GPU that is full of blocks of one product lets the
 message for the next one in only at its end."""
@@ -143,8 +143,7 @@ def _brought(x: Matrix, held: Any, wanted: Any) -> torch.Tensor:
     layouts = sharded(x.mesh, wanted, shape)
     me = x.mesh.mesh.flatten().tolist().index(torch.distributed.get_rank())
     local = x.local.new_empty(len(layouts[me].rows), len(layouts[me].columns))
-    group = everyone_of(x.mesh) if x.mesh.size() > 1 else None
-    move(x.local.detach(), sharded(x.mesh, held, shape), layouts, local, me, group)
+    move(x.local.detach(), sharded(x.mesh, held, shape), layouts, local, me, everyone_of(x.mesh))
     return local
 
 
@@ -152,7 +151,9 @@ def _by_panels(grid: Grid, a: torch.Tensor, b: torch.Tensor, k: int, how: _How) 
     """SUMMA: C is made where it stays; panels of A go across, of B down. One row or column of ranks sends one
     of them."""
     each = (-(-k // grid.columns), -(-k // grid.rows))
-    panels = list(_cuts(k, *each))
+    line = max(a.shape[0] if grid.columns > 1 else 0, b.shape[1] if grid.rows > 1 else 0) * a.element_size()
+    most = max(64, min(_PANEL, _PANEL_BYTES // max(line, 1)) // 64 * 64)
+    panels = list(_cuts(k, most, *each))
     slots: list[dict[str, torch.Tensor]] = [{} for _ in range(_AHEAD + 1)]
 
     def sent(s: int) -> tuple[torch.Tensor, torch.Tensor, list[Any]]:
@@ -201,11 +202,11 @@ def _buffer(
     return slot[name][:size].view(shape)
 
 
-def _cuts(k: int, *each: int) -> Iterator[tuple[int, int]]:
-    """The panels of K: no longer than one may be, and each in one rank's part of A and one's of B."""
+def _cuts(k: int, most: int, *each: int) -> Iterator[tuple[int, int]]:
+    """The panels of K: each no longer than ``most``, and in one rank's part of A and one's of B."""
     cuts = {0, k} | {cut for size in each if size for cut in range(size, k, size)}
     if len(cuts) == 1:
         yield 0, 0
     for first, last in pairwise(sorted(cuts)):
-        for at in range(first, last, _PANEL):
-            yield at, min(at + _PANEL, last)
+        for at in range(first, last, most):
+            yield at, min(at + most, last)

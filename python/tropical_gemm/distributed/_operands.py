@@ -81,7 +81,7 @@ def collective(
         group = dist.group.WORLD if dist.is_initialized() and dist.get_world_size() > 1 else None
         kind = "cuda" if group is not None and "nccl" in str(dist.get_backend_config(group)) else "cpu"
     else:
-        group = everyone_of(mesh) if mesh.size() > 1 else None
+        group = everyone_of(mesh)
         kind = mesh.device_type
     agree(group, torch.device(kind), facts, error)
     if error is not None:

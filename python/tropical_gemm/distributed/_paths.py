@@ -92,7 +92,8 @@ def closure(
     scale = facts.magnitude if name.endswith("plus") else 1.0
     kept = _before_overflow(job.matrix, name, facts)
     try:
-        _run(job, name, None, rounding(dtype, job.matrix.n) * scale, progress, threads, "closure")
+        tolerance = rounding(dtype, job.matrix.n) * scale
+        _run(job, name, None, _watches(name, facts), tolerance, progress, threads, "closure")
     except Diverged as walk:
         raise DivergenceError(
             f"d has a closed walk through node {walk.node} that gets better each time round, "
@@ -170,7 +171,8 @@ def shortest_path(
     potentials = Potentials(d, facts.magnitude, threads) if shifts else None
     pred = predecessors(d) if return_predecessors else None
     try:
-        _run(job, "min_plus", pred, 0.0, progress, threads, "shortest paths")
+        watches = potentials is None and facts.negative_at is not None
+        _run(job, "min_plus", pred, watches, 0.0, progress, threads, "shortest paths")
     except Diverged as walk:
         raise NegativeCycleError(
             f"csgraph has a cycle of negative length through node {walk.node}", walk.node
@@ -218,6 +220,7 @@ def _run(
     job: _Job,
     semiring: str,
     pred: "torch.Tensor | None",
+    watches: bool,
     tolerance: float,
     progress: Any,
     threads: "int | None",
@@ -230,13 +233,22 @@ def _run(
     if job.checkpoint is not None:
         saved = Checkpoint(job.checkpoint, job.every, d, pred, {"semiring": semiring, "tolerance": tolerance})
         first = saved.resume()
-    pivots = Pivots(d, pred, semiring, tolerance, threads)
+    pivots = Pivots(d, pred, semiring, watches=watches, tolerance=tolerance, threads=threads)
     with ExitStack() as stack:
         report = stack.enter_context(reporting(progress if d.grid.me == 0 else None, what))
         if saved is None:
             pivots.run(first, report)
         else:
             pivots.run(first, report, saved.save, saved.due)
+
+
+def _watches(semiring: str, facts: Facts) -> bool:
+    """Whether a closed walk could be better than staying."""
+    if semiring == "min_plus":
+        return facts.negative_at is not None
+    if semiring == "max_mul":
+        return facts.magnitude > 1
+    return semiring in ("max_plus", "min_mul")
 
 
 def _before_overflow(d: BlockCyclic, semiring: str, facts: Facts) -> "torch.Tensor | None":
@@ -252,7 +264,7 @@ def _check_overflow(d: BlockCyclic, edges: "torch.Tensor | None", threads: "int 
     if edges is None:
         return
     reach = d.like(edges)
-    Pivots(reach, None, "or_and", 0.0, threads).run()
+    Pivots(reach, None, "or_and", watches=False, threads=threads).run()
     at = first_beyond(d, reach.local)
     if at is not None:
         raise OverflowError(

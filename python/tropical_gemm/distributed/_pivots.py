@@ -14,6 +14,7 @@ That is done for the next pivot before the bulk of the update by this one, which
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,6 @@ import torch.distributed as dist
 from .. import _core
 from ._agree import broadcast, reduced
 from ._cyclic import BlockCyclic
-from ._lanes import Lanes
 
 NONE = -9999
 _BASE = 64
@@ -55,26 +55,27 @@ class Diverged(Exception):
 
 
 class Pivots:
-    """The closure of ``d``, with predecessors in ``pred``, in place."""
+    """The closure of ``d``, with predecessors in ``pred``, in place.
+
+    ``watches``: whether closed walks could be better than staying, which is then looked for.
+    """
 
     def __init__(
         self,
         d: BlockCyclic,
         pred: "torch.Tensor | None",
         semiring: str,
+        *,
+        watches: bool,
         tolerance: float = 0.0,
         threads: "int | None" = None,
     ) -> None:
-        self.d, self.pred, self.semiring, self.tolerance, self.threads = (
-            d.local,
-            pred,
-            semiring,
-            tolerance,
-            threads,
-        )
+        self.d, self.pred, self.semiring, self.threads = d.local, pred, semiring, threads
+        self.watches, self.tolerance = watches, tolerance
         self.n, self.grid, self.rows, self.columns = d.n, d.grid, d.row_axis, d.column_axis
         _, self.one = constants(semiring, self.d)
-        self.lanes = Lanes(self.d.device)
+        cuda: Any = torch.cuda
+        self._listening = cuda.Stream(self.d.device) if self.d.is_cuda else None
         height, width = self.d.shape
         block = min(d.block, d.n)
         # For this pivot and the next one.
@@ -94,84 +95,81 @@ class Pivots:
         """The pivots from ``first`` on. After those of which ``due`` is true, ``save`` is called with their
         number, when every rank holds the matrix as it is between two pivots."""
         count = self.rows.blocks
-        panels = self._first(first) if first < count else None
+        panels = None
         for b in range(first, count):
-            assert panels is not None
-            self.lanes.join()
+            if panels is None:
+                panels = self._opened(b)
+                self._complete(panels)
             saves = save is not None and due(b + 1)
             following = b + 1 if b + 1 < count and not saves else None
-            if following is not None:
-                with self.lanes.ahead():
-                    self._advance(panels, following)
             opened = None
-            if self.lanes.overlap:  # the host waits in `open`
-                self._update(panels, following)
-                opened = self._open(following)
-            else:
-                opened = self._open(following)
-                self._update(panels, following)
+            if following is not None:
+                self._advance(panels, following)
+                opened = self._opened(following)
+            self._update(panels, following)  # while the messages of the next pivot are on their way
             if opened is not None:
                 self._complete(opened)
-            self.lanes.release()
             if saves and save is not None:
                 save(b + 1)
-            panels = self._first(b + 1) if opened is None and b + 1 < count else opened
+            panels = opened
             if progress is not None:
                 progress(b + 1, count)
-        self._settle_all()
-
-    def _first(self, b: int) -> "Panels | None":
-        self.lanes.release()
-        panels = self._open(b)
-        if panels is not None:
-            self._complete(panels)
-        return panels
-
-    def _open(self, b: "int | None") -> "Panels | None":
-        """Closes the rows of a pivot that is up to date, and starts to send what its update needs."""
-        if b is None:
-            return None
-        with self.lanes.ahead():
-            return self._opened(b)
+        if self.watches and self.tolerance > 0:
+            self._settle_all()
 
     def _opened(self, b: int) -> Panels:
+        """Closes the rows of a pivot that is up to date, and starts to send what its update needs."""
         size = self.rows.extent(b)
         height, width = self.d.shape
         column = self._column[b % 2][: height * size].view(height, size)
         rows, columns = self.rows.span(b), self.columns.span(b)
-        panels = Panels(
-            b, column, column, None, torch.full((1,), self.n, dtype=torch.int64, device=self.d.device)
-        )
+        bad = torch.full((1,), self.n, dtype=torch.int64, device=self.d.device)
+        panels = Panels(b, column, column, None, bad)
         if columns is not None:
             column.copy_(self.d[:, slice(*columns)])
-        sent = broadcast(column, self.columns.owner(b), self.grid.across)
-        if sent is not None:
-            # On a GPU, one exchange after the other; the host does not wait.
-            if rows is not None or self.lanes.overlap:
-                sent.wait()
-            panels.messages.append(sent)
+        # D[K, K] first, without which nothing is closed.
+        parts = ([] if rows is None else [rows]) + list(self._between(height, rows))
+        for part in parts:
+            self._send(panels, column[slice(*part)], self.columns.owner(b), self.grid.across)
+            if part == rows and panels.messages:
+                panels.messages[0].wait()
         if rows is not None:
             panels.row = self.d[slice(*rows)]
             panels.before = None if self.pred is None else self.pred[slice(*rows)]
-            own = None if columns is None else panels.row[:, slice(*columns)]
-            _Rows(self, panels, column[slice(*rows)].clone(), own, b * self.rows.block).close(0, size)
+            Rows(self, panels, column[slice(*rows)], columns).close()
         else:
             panels.row = self._row[b % 2][: size * width].view(size, width)
             panels.before = self._before[b % 2][: size * width].view(size, width) if self._before else None
         for x in (panels.row, panels.before):
-            if x is not None and (sent := broadcast(x, self.rows.owner(b), self.grid.down)) is not None:
-                panels.messages.append(sent)
+            if x is not None:
+                self._send(panels, x, self.rows.owner(b), self.grid.down)
+        if self.grid.everyone is not None:
+            panels.messages.append(
+                dist.all_reduce(bad, dist.ReduceOp.MIN, group=self.grid.everyone, async_op=True)
+            )
+        if self._listening is not None:
+            self._listening.wait_stream(torch.cuda.current_stream(self.d.device))
         return panels
 
+    @staticmethod
+    def _send(panels: Panels, x: torch.Tensor, root: int, group: Any) -> None:
+        message = broadcast(x, root, group)
+        if message is not None:
+            panels.messages.append(message)
+
     def _complete(self, panels: Panels) -> None:
-        """Waits for the panels, and hears from all ranks whether there still is a closure."""
-        with self.lanes.ahead():
+        """Waits for the panels, and hears from all ranks whether there still is a closure.
+
+        On a GPU the host hears it while the update before goes on there.
+        """
+        with nullcontext() if self._listening is None else torch.cuda.stream(self._listening):
             for message in panels.messages:
                 message.wait()
-            panels.messages.clear()
-            if self.grid.everyone is not None:
-                dist.all_reduce(panels.bad, dist.ReduceOp.MIN, group=self.grid.everyone)
             node = int(panels.bad.item())
+        if self._listening is not None:
+            for message in panels.messages:
+                message.wait()
+        panels.messages.clear()
         if node < self.n:
             raise Diverged(node)
 
@@ -242,31 +240,41 @@ class Pivots:
         return torch.where(beyond, nodes, self.n).amin()
 
     def _settle_all(self) -> None:
-        """Closed walks that rounding made better than staying count as staying, within the tolerance."""
-        if self.tolerance <= 0:
-            return
+        """The diagonal, when all pivots are done."""
         bad = self.n
         for b in range(self.rows.blocks):
             rows, columns = self.rows.span(b), self.columns.span(b)
-            if rows is None or columns is None:
-                continue
-            here = self.settle(self.d[slice(*rows), slice(*columns)].diagonal(), b * self.rows.block)
-            bad = min(bad, int(here))
+            if rows is not None and columns is not None:
+                diagonal = self.d[slice(*rows), slice(*columns)].diagonal()
+                bad = min(bad, int(self.settle(diagonal, b * self.rows.block)))
         bad = int(reduced(bad, dist.ReduceOp.MIN, self.grid.everyone, self.d))
         if bad < self.n:
             raise Diverged(bad)
 
 
-class _Rows:
-    """The rows of a pivot, D[K, columns here], closed over K. ``q`` is a copy of D[K, K], ``own`` D[K, K]
-    itself where it is here."""
+class Rows:
+    """The rows of a pivot, [D[K, K] | D[K, columns here]], closed over K."""
 
     def __init__(
-        self, pivots: Pivots, panels: Panels, q: torch.Tensor, own: "torch.Tensor | None", first: int
+        self, pivots: Pivots, panels: Panels, diagonal: torch.Tensor, columns: "Span | None"
     ) -> None:
-        self.pivots, self.panels, self.q, self.own, self.first = pivots, panels, q, own, first
+        self.pivots, self.panels, self.size = pivots, panels, len(diagonal)
+        # Where D[K, K] is: the copy, and itself if it is here.
+        self.places = [0] if columns is None else [0, self.size + columns[0]]
+        self.x = torch.cat([diagonal, panels.row], 1)
+        self.pred = None
+        if panels.before is not None:
+            # Those of the copy of D[K, K] are of no use, but take part.
+            ignored = panels.before.new_full((self.size, self.size), NONE)
+            self.pred = torch.cat([ignored, panels.before], 1)
 
-    def close(self, i: int, rows: int) -> None:
+    def close(self) -> None:
+        self._close(0, self.size)
+        self.panels.row.copy_(self.x[:, self.size :])
+        if self.pred is not None and self.panels.before is not None:
+            self.panels.before.copy_(self.pred[:, self.size :])
+
+    def _close(self, i: int, rows: int) -> None:
         """Rows i and following, over themselves."""
         if rows <= _BASE:
             reach = 1
@@ -278,7 +286,7 @@ class _Rows:
         size = -(-rows // (2 * _BASE)) * _BASE
         for k in range(i, i + rows, size):
             step = min(size, i + rows - k)
-            self.close(k, step)
+            self._close(k, step)
             self._offer(i, k - i, k, step)
             self._offer(k + step, i + rows - k - step, k, step)
 
@@ -287,25 +295,21 @@ class _Rows:
         if rows == 0:
             return
         to, through = slice(i, i + rows), slice(k, k + size)
-        row, before, product = self.panels.row, self.panels.before, self.pivots.product
-
-        def source(x: torch.Tensor) -> torch.Tensor:
-            return x[through].clone() if i == k else x[through]  # what is written is not read
-
-        factor = self.q[to, through].clone()
-        product(factor, source(self.q), self.q[to], None, None)
-        if before is None:
-            product(factor, source(row), row[to], None, None)
-        else:
-            product(factor, source(row), row[to], before[to], source(before))
+        source, before = self.x[through], None if self.pred is None else self.pred[through]
+        if i == k:  # what is written is not read
+            source, before = source.clone(), None if before is None else before.clone()
+        factor = self.x[to, through].clone()
+        pred = None if self.pred is None else self.pred[to]
+        self.pivots.product(factor, source, self.x[to], pred, before)
         self._settle(i, rows)
 
     def _settle(self, i: int, rows: int) -> None:
-        here = slice(i, i + rows)
-        for x in (self.q, self.own):
-            if x is not None:
-                bad = self.pivots.settle(x[here, here].diagonal(), self.first + i)
-                torch.minimum(self.panels.bad, bad, out=self.panels.bad)
+        if not self.pivots.watches:
+            return
+        first = self.panels.pivot * self.pivots.rows.block + i
+        for place in self.places:
+            diagonal = self.x[i : i + rows, place + i : place + i + rows].diagonal()
+            torch.minimum(self.panels.bad, self.pivots.settle(diagonal, first), out=self.panels.bad)
 
 
 def constants(semiring: str, like: torch.Tensor) -> tuple[Any, Any]:
