@@ -21,7 +21,7 @@ import tropical_gemm as tg
 from ..algorithms import ranges
 from ..algorithms.sparse import Edges
 from ..cli import output
-from ..cli.app import EXIT_CODES, _faults, _places, _say, _whole
+from ..cli.app import EXIT_CODES, _faults, _say, _whole
 from ..cli.graph_file import GraphFile, MalformedFile
 from ..cli.readers import read_graph
 from ._checkpoint import forget
@@ -160,10 +160,20 @@ def _told(x: Any) -> Any:
 
 def _read(graph: Path, out: Path, predecessors: "Path | None") -> tuple[GraphFile, dict[str, Path]]:
     read = read_graph(graph)
-    results = [
-        path if path is None or path.suffix else path.with_suffix(".npy") for path in (out, predecessors)
-    ]
-    return read, _places(results[0], results[1], read)
+    places = {"distances": out if out.suffix else out.with_suffix(".npy")}
+    if predecessors is not None:
+        places["predecessors"] = predecessors if predecessors.suffix else predecessors.with_suffix(".npy")
+    if read.labels is not None:
+        place = places["distances"]
+        places["nodes"] = place.with_name(place.name.removesuffix(".npy") + ".nodes.npy")
+    for name, path in places.items():
+        if path.suffix != ".npy":
+            raise ValueError(f"the {name} would go to {path}, expected a name that ends with .npy")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no directory {path.parent} for {path.name}")
+    if len({path.resolve() for path in places.values()}) < len(places):
+        raise ValueError(f"{', '.join(map(str, places.values()))}: expected a file of its own for each")
+    return read, places
 
 
 def _without_matrix(read: GraphFile) -> GraphFile:

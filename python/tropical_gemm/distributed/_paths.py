@@ -15,7 +15,6 @@ from ..algorithms.closure import _refuse as refuse_weights
 from ..algorithms.dense import Facts, refuse_strange, rounding
 from ..algorithms.errors import DivergenceError, NegativeCycleError
 from ..algorithms.progress import reporting
-from ..algorithms.shortest_path import _EXPECTED as EXPECTED_WEIGHTS
 from ._checkpoint import Checkpoint
 from ._cyclic import BlockCyclic
 from ._operands import Matrix, collective, dtype_of
@@ -23,6 +22,7 @@ from ._pivots import Diverged, Pivots, constants
 from ._potentials import Potentials
 from ._weights import Reading, first_beyond, load, predecessors
 
+_EXPECTED = "weights above -infinity, and inf (or the highest integer, or no_edge) where there is no edge"
 _GRAPH_DTYPES = ("float32", "float64", "int32", "int64")
 
 
@@ -93,7 +93,7 @@ def closure(
     kept = _before_overflow(job.matrix, name, facts)
     try:
         tolerance = rounding(dtype, job.matrix.n) * scale
-        _run(job, name, None, _watches(name, facts), tolerance, progress, threads, "closure")
+        _run(job, job.matrix, name, None, _watches(name, facts), tolerance, progress, threads, "closure")
     except Diverged as walk:
         raise DivergenceError(
             f"d has a closed walk through node {walk.node} that gets better each time round, "
@@ -137,7 +137,9 @@ def shortest_path(
     distances
         As ``csgraph`` came, in the same dtype and placements. It depends on ``block``, not on the number or
         the arrangement of the ranks. Integers, and floats whose sums do not round, are equal to those of
-        :func:`tropical_gemm.shortest_path` in every bit; other floats are within the bounds it states.
+        :func:`tropical_gemm.shortest_path` in every bit; other floats are within n roundings of the
+        length of a shortest path. Where weights are negative, all is computed in float64, and within n
+        roundings of the largest potential that they are shifted by.
     predecessors
         int32, likewise. They always lead back, as those of :func:`tropical_gemm.shortest_path` do; among
         paths of one length they may be others.
@@ -165,20 +167,23 @@ def shortest_path(
     job = _begin(csgraph, "csgraph", block, checkpoint, checkpoint_every, check)
     d = job.matrix
     facts = load(d, Reading("min_plus", no_edge, not directed, unweighted))
-    refuse_strange(facts, "csgraph", EXPECTED_WEIGHTS)
+    refuse_strange(facts, "csgraph", _EXPECTED)
     kept = _before_overflow(d, "min_plus", facts)
-    shifts = facts.negative_at is not None and d.local.is_floating_point()
-    potentials = Potentials(d, facts.magnitude, threads) if shifts else None
-    pred = predecessors(d) if return_predecessors else None
+    wide, potentials = d, None
+    if facts.negative_at is not None and d.local.is_floating_point():
+        wide = d.like(d.local.double())
+        potentials = Potentials(wide, dtype_of(d.local), facts.magnitude, threads)
+    pred = predecessors(wide) if return_predecessors else None
     try:
         watches = potentials is None and facts.negative_at is not None
-        _run(job, "min_plus", pred, watches, 0.0, progress, threads, "shortest paths")
+        _run(job, wide, "min_plus", pred, watches, 0.0, progress, threads, "shortest paths")
     except Diverged as walk:
         raise NegativeCycleError(
             f"csgraph has a cycle of negative length through node {walk.node}", walk.node
         ) from None
     if potentials is not None:
         potentials.undo()
+        d.local.copy_(wide.local)
     _check_overflow(d, kept, threads)
     return (job.result(d), job.result(d.like(pred))) if pred is not None else job.result(d)
 
@@ -218,6 +223,7 @@ def _begin(x: Any, argument: str, block: Any, checkpoint: Any, every: Any, check
 
 def _run(
     job: _Job,
+    d: BlockCyclic,
     semiring: str,
     pred: "torch.Tensor | None",
     watches: bool,
@@ -226,7 +232,6 @@ def _run(
     threads: "int | None",
     what: str,
 ) -> None:
-    d = job.matrix
     if d.n == 0:
         return
     first, saved = 0, None
@@ -268,6 +273,6 @@ def _check_overflow(d: BlockCyclic, edges: "torch.Tensor | None", threads: "int 
     at = first_beyond(d, reach.local)
     if at is not None:
         raise OverflowError(
-            f"a path to node {at[1]} (row {at[0]} of the result) has a value that {dtype_of(d.local)} "
+            f"the best path from node {at[0]} to node {at[1]} has a value that {dtype_of(d.local)} "
             "cannot hold; scale the weights or use a wider dtype"
         )

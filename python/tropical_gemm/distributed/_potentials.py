@@ -1,4 +1,8 @@
-"""Negative floats: weights shifted by potentials, as ``algorithms/potentials.py`` does on one device."""
+"""Negative floats: weights shifted by potentials, after Johnson, so that none is negative.
+
+Floyd-Warshall on them would round a cycle of length about 0 to a negative one, and each pivot could double
+the error. One set of potentials for the whole graph, in float64.
+"""
 
 from typing import Any
 
@@ -19,16 +23,17 @@ _NOBODY = 2**62
 class Potentials:
     """h[v] is the length of a shortest path to v from anywhere; the weights become w[u, v] + h[u] - h[v].
 
-    Raises NegativeCycleError on every rank, as ``algorithms.potentials.shift`` does.
+    ``d`` is of float64 and came as ``dtype``. Raises NegativeCycleError on every rank: potentials come to
+    rest within n rounds, or an edge of some cycle keeps lowering them by more than rounding does: 4 eps of
+    the largest weight or potential.
     """
 
-    def __init__(self, d: BlockCyclic, magnitude: float, threads: "int | None") -> None:
+    def __init__(self, d: BlockCyclic, dtype: str, magnitude: float, threads: "int | None") -> None:
         self.d, self.threads = d, threads
         self.rows = torch.from_numpy(d.rows).to(d.local.device)
         self.columns = torch.from_numpy(d.columns).to(d.local.device)
         self.h = d.local.new_zeros(d.n)
         self.before = torch.full((d.n,), -1, dtype=torch.int64, device=d.local.device)
-        dtype = str(d.local.dtype).removeprefix("torch.")
         looks = {r for r in _LOOKS if r <= d.n} | {d.n + 1}
         for done in range(1, d.n + 2):
             if not self._round() or (done in looks and self._rests(magnitude, dtype)):
