@@ -10,7 +10,9 @@ never form a cycle here either. The result depends on the size of the blocks, no
 arrangement of the ranks.
 
 The ranks in whose columns K is send D[:, K] across; those in whose rows it is close D[K, :] and send it down.
-That is done for the next pivot before the bulk of the update by this one, which runs meanwhile (look-ahead).
+That is done for the next pivot before the bulk of the update by this one, during which the messages travel
+(look-ahead). Only D[K, K] is waited for, so that the ranks without the columns of K need not wait for those
+that bring them up to date; these have that much less to do afterwards.
 """
 
 from collections.abc import Callable, Iterator
@@ -98,14 +100,13 @@ class Pivots:
         panels = None
         for b in range(first, count):
             if panels is None:
-                panels = self._opened(b)
+                panels = self._opened(b, None)
                 self._complete(panels)
             saves = save is not None and due(b + 1)
             following = b + 1 if b + 1 < count and not saves else None
             opened = None
             if following is not None:
-                self._advance(panels, following)
-                opened = self._opened(following)
+                opened = self._opened(following, panels)
             self._update(panels, following)  # while the messages of the next pivot are on their way
             if opened is not None:
                 self._complete(opened)
@@ -117,29 +118,33 @@ class Pivots:
         if self.watches and self.tolerance > 0:
             self._settle_all()
 
-    def _opened(self, b: int) -> Panels:
-        """Closes the rows of a pivot that is up to date, and starts to send what its update needs."""
+    def _opened(self, b: int, now: "Panels | None") -> Panels:
+        """Closes the rows of a pivot, and starts to send what its update needs. ``now`` is the pivot before,
+        where that has not been offered to its rows and columns yet."""
         size = self.rows.extent(b)
         height, width = self.d.shape
         column = self._column[b % 2][: height * size].view(height, size)
         rows, columns = self.rows.span(b), self.columns.span(b)
         bad = torch.full((1,), self.n, dtype=torch.int64, device=self.d.device)
         panels = Panels(b, column, column, None, bad)
-        if columns is not None:
-            column.copy_(self.d[:, slice(*columns)])
-        # D[K, K] first, without which nothing is closed.
-        parts = ([] if rows is None else [rows]) + list(self._between(height, rows))
-        for part in parts:
-            self._send(panels, column[slice(*part)], self.columns.owner(b), self.grid.across)
-            if part == rows and panels.messages:
-                panels.messages[0].wait()
         if rows is not None:
+            if now is not None:
+                self._offer(now, rows, (0, width))
+            # D[K, K] alone is what others wait for.
+            self._send_across(panels, rows, columns)
+            for message in panels.messages:
+                message.wait()
             panels.row = self.d[slice(*rows)]
             panels.before = None if self.pred is None else self.pred[slice(*rows)]
             Rows(self, panels, column[slice(*rows)], columns).close()
         else:
             panels.row = self._row[b % 2][: size * width].view(size, width)
             panels.before = self._before[b % 2][: size * width].view(size, width) if self._before else None
+        if now is not None and columns is not None:
+            for others in self._between(height, self.rows.span(now.pivot), rows):
+                self._offer(now, others, columns)
+        for others in self._between(height, rows):
+            self._send_across(panels, others, columns)
         for x in (panels.row, panels.before):
             if x is not None:
                 self._send(panels, x, self.rows.owner(b), self.grid.down)
@@ -150,6 +155,13 @@ class Pivots:
         if self._listening is not None:
             self._listening.wait_stream(torch.cuda.current_stream(self.d.device))
         return panels
+
+    def _send_across(self, panels: Panels, rows: Span, columns: "Span | None") -> None:
+        """Some rows of D[:, K], from those that have them."""
+        part = panels.column[slice(*rows)]
+        if columns is not None:
+            part.copy_(self.d[slice(*rows), slice(*columns)])
+        self._send(panels, part, self.columns.owner(panels.pivot), self.grid.across)
 
     @staticmethod
     def _send(panels: Panels, x: torch.Tensor, root: int, group: Any) -> None:
@@ -173,17 +185,8 @@ class Pivots:
         if node < self.n:
             raise Diverged(node)
 
-    def _advance(self, panels: Panels, b: int) -> None:
-        """Offers the paths through a pivot to the rows and columns of the next one."""
-        rows, columns = self.rows.span(b), self.columns.span(b)
-        if rows is not None:
-            self._offer(panels, rows, (0, self.d.shape[1]))
-        if columns is not None:
-            for span in self._between(self.d.shape[0], self.rows.span(panels.pivot), rows):
-                self._offer(panels, span, columns)
-
     def _update(self, panels: Panels, following: "int | None") -> None:
-        """... and to the rest."""
+        """Offers the paths through a pivot to all rows and columns but those of the next one."""
         rows = columns = None
         if following is not None:
             rows, columns = self.rows.span(following), self.columns.span(following)
