@@ -11,7 +11,7 @@ import tropical_gemm as tg
 import tropical_gemm.distributed as tgd
 from graphs import check_paths, none, random_graph
 from torch import distributed
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from tropical_gemm.distributed import _pivots
 from tropical_gemm.distributed._cyclic import wrapped
@@ -101,6 +101,18 @@ def graph(seed, n, dtype, density=0.3, high=6, lowest=0):
     rng = np.random.default_rng(seed)
     weights = random_graph(rng, n, dtype, density, high)
     return np.where(weights == none(dtype), weights, weights + np.asarray(lowest, dtype)).astype(dtype)
+
+
+def in_a_part_of_the_world():
+    """Two meshes of two ranks each, of one axis and of two, at the same time."""
+    whole = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("x", "y", "z"))
+    weights = graph(9, 40, "int32")
+    expected = tg.shortest_path(weights)
+    for axes, names in ((("x",), "0"), (("y",), "1"), (("y", "z"), "01")):
+        mesh = whole[axes]
+        check_part(tgd.shortest_path(spread(weights, mesh, names), block=9), expected, mesh, names)
+        made = tgd.matmul(spread(weights, mesh, names), spread(weights, mesh, names))
+        check_part(made, tg.matmul(weights, weights), mesh, names)
 
 
 def paths(mesh, names, n, block, dtype="int32", seed=0, density=0.3, high=6, directed=True):
@@ -220,7 +232,7 @@ def weights_like(mesh, names, what):
 
 def wrong(mesh, what, rank):
     """One rank passes something else than the others do."""
-    mesh = mesh_of(mesh)
+    mesh = DeviceMesh("cpu", [1, 0]) if what == "order" else mesh_of(mesh)
     odd = distributed.get_rank() == rank
     n = mesh.size() * 3
     shape = (4 if odd and what == "shape" else 3, n)

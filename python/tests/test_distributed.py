@@ -88,6 +88,11 @@ def test_paths_are_those_of_one_device(team, n, block):
         assert all(x == alone[high] for high, got in results for x in got)
 
 
+def test_meshes_of_some_ranks(team):
+    if team.size == 4:
+        team.run(jobs.in_a_part_of_the_world)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_paths_of_every_type(team, dtype):
     for mesh in meshes(team):
@@ -169,6 +174,7 @@ def test_all_ranks_refuse_a_graph(team, what, kind, text):
         ),
         ("block", "ValueError", "on rank 1: block is -1, expected 1 at least"),
         ("unknown", "ValueError", "nothing"),
+        ("order", "ValueError", "d is on a mesh of the ranks [1, 0], expected ascending ones"),
         (
             "product",
             "ValueError",
