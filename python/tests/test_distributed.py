@@ -134,11 +134,11 @@ def test_options(team):
 @pytest.mark.parametrize(
     ("what", "kind", "text"),
     [
-        ("nan", "ValueError", "csgraph is NaN at (20, 4)"),
-        ("infinity", "ValueError", "csgraph at (7, 9) is the infinity"),
+        ("nan", "EdgeError", "csgraph is NaN at (20, 4)"),
+        ("infinity", "EdgeError", "csgraph at (7, 9) is the infinity"),
         ("cycle", "NegativeCycleError", "csgraph has a cycle of negative length through node"),
         ("int cycle", "NegativeCycleError", "csgraph has a cycle of negative length through node"),
-        ("int overflow", "OverflowError", "the best path from node 0 to node 8 has a value"),
+        ("int overflow", "PathOverflowError", "the best path from node 0 to node 8 has a value"),
     ],
 )
 def test_all_ranks_refuse_a_graph(team, what, kind, text):

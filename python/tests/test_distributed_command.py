@@ -94,7 +94,13 @@ def test_rome(tmp_path):
     [
         (None, ["-o", "out"], 3, "No such file"),
         ("p sp 2 1\na 1 3 1\n", ["-o", "out"], 3, "graph.gr:2: an arc from 1 to 3"),
-        ("p sp 2 2\na 1 2 1\na 2 1 -2\n", ["-o", "out"], 4, "csgraph has a cycle of negative length"),
+        (
+            "p sp 2 2\na 1 2 1\na 2 1 -2\n",
+            ["-o", "out"],
+            4,
+            "graph.gr: the graph has a cycle of negative length through node 1",
+        ),
+        ("p sp 2 1\na 1 2 1\n", ["-o", "out", "--no-edge", "0"], 2, "--no-edge is for dense matrices"),
         ("p sp 2 1\na 1 2 1\n", ["-o", "nowhere/out"], 3, "there is no directory"),
         ("p sp 2 1\na 1 2 1\n", ["-o", "out.txt"], 2, "expected a name that ends with .npy"),
         ("p sp 2 1\na 1 2 1\n", ["-o", "out", "--device", "abacus"], 2, "expected auto, cpu or cuda"),
@@ -114,5 +120,5 @@ def test_all_ranks_fail_with_one_message(tmp_path):
     write_graph(tmp_path / "graph.gr", np.array([[9, -1], [-1, 9]], np.int32))
     done = command(tmp_path / "graph.gr", "-o", tmp_path / "out", ranks=2)
     assert done.returncode != 0
-    assert done.stderr.count("tropical-gemm: csgraph has a cycle of negative length") == 1
+    assert done.stderr.count("graph.gr: the graph has a cycle of negative length through node") == 1
     assert not list(tmp_path.glob("*.npy"))

@@ -21,7 +21,7 @@ import tropical_gemm as tg
 from ..algorithms import ranges
 from ..algorithms.sparse import Edges
 from ..cli import output
-from ..cli.app import EXIT_CODES, _faults, _say, _whole
+from ..cli.app import EXIT_CODES, _about, _faults, _places, _say, _whole
 from ..cli.graph_file import GraphFile, MalformedFile
 from ..cli.readers import read_graph
 from ._checkpoint import forget
@@ -79,7 +79,7 @@ def shortest_paths(
     with _faults():
         options: dict[str, Any] = {"directed": not undirected, "unweighted": unweighted}
         options["no_edge"] = _whole(no_edge)
-        found = _from_first(lambda: _read(graph, out, predecessors))
+        found = _from_first(lambda: _read(graph, out, predecessors, no_edge))
         # A matrix is sent in parts, later.
         read, places = _told(found and (_without_matrix(found[0]), found[1]))
         if found is not None:
@@ -88,11 +88,12 @@ def shortest_paths(
             read.matrix = np.where(read.matrix, np.float32(1), np.float32(np.inf))
             options["no_edge"] = None
         d = _local(read, mesh, block)
-        made = shortest_path(
-            d, return_predecessors=predecessors is not None, checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every, threads=threads,
-            progress=sys.stderr.isatty() and not as_json, **options,
-        )  # fmt: skip
+        with _about(graph, read.label):
+            made = shortest_path(
+                d, return_predecessors=predecessors is not None, checkpoint=checkpoint,
+                checkpoint_every=checkpoint_every, threads=threads,
+                progress=sys.stderr.isatty() and not as_json, **options,
+            )  # fmt: skip
         results = made if predecessors is not None else (made,)
         _write(dict(zip(("distances", "predecessors"), results, strict=False)), places, read)
         if checkpoint is not None and first:
@@ -105,7 +106,11 @@ def shortest_paths(
                 "dtype": str(d.local.dtype).removeprefix("torch."),
                 "ranks": f"{d.grid.rows} x {d.grid.columns}",
                 "seconds": round(time.perf_counter() - start, 3),
-                "files": {name: str(path) for name, path in places.items()},
+                "files": {
+                    name: str(path)
+                    for name, path in places.items()
+                    if name != "nodes" or read.labels is not None
+                },
             },
             as_json,
         )
@@ -158,21 +163,17 @@ def _told(x: Any) -> Any:
     return said[0]
 
 
-def _read(graph: Path, out: Path, predecessors: "Path | None") -> tuple[GraphFile, dict[str, Path]]:
+def _read(
+    graph: Path, out: Path, predecessors: "Path | None", no_edge: "float | None"
+) -> tuple[GraphFile, dict[str, Path]]:
     read = read_graph(graph)
-    places = {"distances": out if out.suffix else out.with_suffix(".npy")}
-    if predecessors is not None:
-        places["predecessors"] = predecessors if predecessors.suffix else predecessors.with_suffix(".npy")
-    if read.labels is not None:
-        place = places["distances"]
-        places["nodes"] = place.with_name(place.name.removesuffix(".npy") + ".nodes.npy")
-    for name, path in places.items():
-        if path.suffix != ".npy":
-            raise ValueError(f"the {name} would go to {path}, expected a name that ends with .npy")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no directory {path.parent} for {path.name}")
-    if len({path.resolve() for path in places.values()}) < len(places):
-        raise ValueError(f"{', '.join(map(str, places.values()))}: expected a file of its own for each")
+    if no_edge is not None and read.matrix is None:
+        raise ValueError(f"--no-edge is for dense matrices, and {graph} lists its edges")
+    named = [
+        path if path is None or path.suffix else path.with_suffix(".npy") for path in (out, predecessors)
+    ]
+    places = _places(named[0], named[1])
+    output.check(places)
     return read, places
 
 
@@ -229,8 +230,7 @@ def _write(found: dict[str, BlockCyclic], places: dict[str, Path], read: GraphFi
                     np.memmap(files[name], dtype, "r", shape=(x.n, x.n)) if x.n else np.empty((0, 0), dtype)
                 )
                 arrays[places[name]] = whole
-            if "nodes" in places:
-                arrays[places["nodes"]] = np.asarray(read.labels, np.int64)
+            arrays[places["nodes"]] = None if read.labels is None else np.asarray(read.labels, np.int64)
             output.write_arrays(arrays)
 
         _from_first(save)

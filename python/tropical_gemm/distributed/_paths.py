@@ -13,7 +13,8 @@ from ..algorithms import ranges
 from ..algorithms.checks import flag, no_edge_bytes
 from ..algorithms.closure import _refuse as refuse_weights
 from ..algorithms.dense import Facts, refuse_strange, rounding
-from ..algorithms.errors import DivergenceError, NegativeCycleError
+from ..algorithms.errors import DivergenceError, NegativeCycleError, PathOverflowError
+from ..algorithms.potentials import NEGATIVE_CYCLE
 from ..algorithms.progress import reporting
 from ._checkpoint import Checkpoint
 from ._cyclic import BlockCyclic
@@ -96,8 +97,8 @@ def closure(
         _run(job, job.matrix, name, None, _watches(name, facts), tolerance, progress, threads, "closure")
     except Diverged as walk:
         raise DivergenceError(
-            f"d has a closed walk through node {walk.node} that gets better each time round, "
-            f"so that it has no {name} closure",
+            "d has a closed walk through node {} that gets better each time round, so that it has no "
+            f"{name} closure",
             walk.node,
         ) from None
     _check_overflow(job.matrix, kept, threads)
@@ -178,9 +179,7 @@ def shortest_path(
         watches = potentials is None and facts.negative_at is not None
         _run(job, wide, "min_plus", pred, watches, 0.0, progress, threads, "shortest paths")
     except Diverged as walk:
-        raise NegativeCycleError(
-            f"csgraph has a cycle of negative length through node {walk.node}", walk.node
-        ) from None
+        raise NegativeCycleError(NEGATIVE_CYCLE, walk.node) from None
     if potentials is not None:
         potentials.undo()
         d.local.copy_(wide.local)
@@ -272,7 +271,8 @@ def _check_overflow(d: BlockCyclic, edges: "torch.Tensor | None", threads: "int 
     Pivots(reach, None, "or_and", watches=False, threads=threads).run()
     at = first_beyond(d, reach.local)
     if at is not None:
-        raise OverflowError(
-            f"the best path from node {at[0]} to node {at[1]} has a value that {dtype_of(d.local)} "
-            "cannot hold; scale the weights or use a wider dtype"
+        raise PathOverflowError(
+            f"the best path from node {{}} to node {{}} has a value that {dtype_of(d.local)} cannot hold; "
+            "scale the weights or use a wider dtype",
+            *at,
         )

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from .. import _core
 from ..algorithms.dense import rounding
 from ..algorithms.errors import NegativeCycleError
+from ..algorithms.potentials import NEGATIVE_CYCLE
 from ._agree import reduced
 from ._cyclic import BlockCyclic
 
@@ -40,7 +41,7 @@ class Potentials:
                 break
         else:
             node = self._node_on_cycle()
-            raise NegativeCycleError(f"csgraph has a cycle of negative length through node {node}", node)
+            raise NegativeCycleError(NEGATIVE_CYCLE, node)
         d.local += self.h[self.rows][:, None]
         d.local -= self.h[self.columns][None, :]
         d.local.clamp_(min=0)
