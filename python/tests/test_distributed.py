@@ -200,6 +200,7 @@ def test_progress_is_told_on_the_first_rank(two):
 def test_a_rank_that_dies(size):
     """The others raise, within the timeout."""
     team = Team(size, seconds=20)
+    team.run(jobs.progress, mesh=(size,), names="0")  # all have started
     for pipe in team.pipes:
         pipe.send((jobs.__name__, "dies", {"mesh": (size,), "names": "0", "rank": 1}))
     for rank in set(range(size)) - {1}:

@@ -1,6 +1,7 @@
 """``shortest-paths`` on several processes: the files and exit codes of ``tropical-gemm``."""
 
 import datetime
+import gc
 import os
 import sys
 import tempfile
@@ -258,8 +259,17 @@ def _gathered(x: BlockCyclic, file: Any) -> "OSError | None":
 
 def main() -> None:
     """Entry point of the command."""
+    code = _ran()
+    # A mesh that outlives its process group crashes when Python ends.
+    gc.collect()
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    sys.exit(code)
+
+
+def _ran() -> Any:
     try:
         app()
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
+    except SystemExit as end:
+        return end.code
+    return 0

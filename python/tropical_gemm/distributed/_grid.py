@@ -56,16 +56,10 @@ def _named(name: "str | None") -> Group:
 
 def grid_of(mesh: DeviceMesh) -> Grid:
     """A mesh of two axes as it is; one of one axis as near to a square as can be, not higher than wide."""
-    grid: Grid | None = getattr(mesh, "_tropical_gemm_grid", None)
-    if grid is None:
-        size = mesh.size()
-        if mesh.ndim == 1:
-            rows = max(r for r in range(1, size + 1) if size % r == 0 and r * r <= size)
-        else:
-            rows = mesh.size(0)
-        grid = make_grid(mesh, rows)
-        mesh._tropical_gemm_grid = grid  # type: ignore[attr-defined]
-    return grid
+    size = mesh.size()
+    if mesh.ndim == 1:
+        return make_grid(mesh, max(r for r in range(1, size + 1) if size % r == 0 and r * r <= size))
+    return make_grid(mesh, mesh.size(0))
 
 
 def make_grid(mesh: DeviceMesh, rows: int) -> Grid:
@@ -81,11 +75,10 @@ def make_grid(mesh: DeviceMesh, rows: int) -> Grid:
     elif columns == 1:
         down = mesh.get_group()
     else:
-        down, across = _group(ranks[:, column]), _group(ranks[row])
-    everyone = everyone_of(mesh)
-    groups = (down if rows > 1 else None, across if columns > 1 else None, everyone)
-    down_name, across_name, everyone_name = (None if g is None else str(g.group_name) for g in groups)
-    return Grid(mesh, rows, columns, row, column, (down_name, across_name, everyone_name))
+        down, across = _group(mesh, ranks[:, column]), _group(mesh, ranks[row])
+    groups = (down if rows > 1 else None, across if columns > 1 else None, everyone_of(mesh))
+    names = [None if group is None else str(group.group_name) for group in groups]
+    return Grid(mesh, rows, columns, row, column, (names[0], names[1], names[2]))
 
 
 def everyone_of(mesh: DeviceMesh) -> Group:
@@ -99,15 +92,17 @@ def everyone_of(mesh: DeviceMesh) -> Group:
         return dist.group.WORLD
     if mesh.ndim == 1:
         return mesh.get_group()
-    name = getattr(mesh, "_tropical_gemm_everyone", None)
-    if name is None:
-        name = str(_group(mesh.mesh.flatten()).group_name)
-        mesh._tropical_gemm_everyone = name  # type: ignore[attr-defined]
-    return _named(name)
+    return _group(mesh, mesh.mesh.flatten())
 
 
-def _group(ranks: torch.Tensor) -> Group:
-    return dist.new_group(ranks.tolist(), use_local_synchronization=True)
+def _group(mesh: DeviceMesh, ranks: torch.Tensor) -> Group:
+    """A group of some ranks of a mesh, which is made once for it."""
+    known: dict[Any, str] = mesh.__dict__.setdefault("_tropical_gemm_groups", {})
+    key = tuple(ranks.tolist())
+    if key not in known:
+        made: Any = dist.new_group(list(key), use_local_synchronization=True)
+        known[key] = str(made.group_name)
+    return _named(known[key])
 
 
 @dataclass(frozen=True)
