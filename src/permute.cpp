@@ -41,7 +41,7 @@ void widen(PermuteParams& p) {
   while (p.ndim > 0 && p.stride[p.ndim - 1] == 1 && p.size[p.ndim - 1] % 2 == 0 && p.item < 16) {
     for (int d = 0; d + 1 < p.ndim; ++d)
       if (p.stride[d] % 2 != 0) return;
-    if (!aligned(p.from, 2 * p.item) || !aligned(p.to, 2 * p.item)) return;
+    if (!aligned(p.from, int64_t{2} * p.item) || !aligned(p.to, int64_t{2} * p.item)) return;
     for (int d = 0; d + 1 < p.ndim; ++d) p.stride[d] /= 2;
     p.item *= 2;
     if ((p.size[p.ndim - 1] /= 2) == 1) --p.ndim;

@@ -18,7 +18,7 @@ struct TileAxis {
 struct TileList {
   static constexpr int kMost = 16;
   int count = 0;
-  int8_t axis[kMost];
+  uint8_t axis[kMost];
 };
 
 // Tiles along an axis of the array.
@@ -94,7 +94,7 @@ class PermuteTiler {
     tiles_.axis[i] = {static_cast<int32_t>(extent), 0, p_.stride[d], to_[d]};
     return i;
   }
-  static void push(TileList& list, int axis) { list.axis[list.count++] = static_cast<int8_t>(axis); }
+  static void push(TileList& list, int axis) { list.axis[list.count++] = static_cast<uint8_t>(axis); }
   static bool holds(const TileList& list, int axis) {
     return std::find(list.axis, list.axis + list.count, axis) != list.axis + list.count;
   }
@@ -126,7 +126,7 @@ class PermuteTiler {
         if (extent < 2 || tiles_.axis_count == TileList::kMost) break;
         axis = add(d, extent);
         push(tiles_.read_rest, axis);
-      } else if (have * tiles_.axis[axis].extent > 2 * run) {
+      } else if (have * tiles_.axis[axis].extent > int64_t{2} * run) {
         break;
       }
       push(tiles_.write_run, axis);
@@ -135,7 +135,7 @@ class PermuteTiler {
     }
     for (int i = 0; i < tiles_.read_run.count; ++i)
       if (!holds(tiles_.write_run, tiles_.read_run.axis[i])) push(tiles_.write_rest, tiles_.read_run.axis[i]);
-    int64_t size = tiles_.length(tiles_.read_run) * tiles_.length(tiles_.read_rest);
+    int64_t size = int64_t{tiles_.length(tiles_.read_run)} * tiles_.length(tiles_.read_rest);
     // The same runs in both: several of them.
     if (tiles_.write_rest.count > 0 || (!full && tiles_.read_rest.count > 0)) return size;
     for (; d >= 0 && axis_of(d) < 0 && tiles_.axis_count < TileList::kMost; --d) {
