@@ -12,7 +12,7 @@ import tropical_gemm.distributed as tgd
 from graphs import check_paths, none, random_graph
 from torch import distributed
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from tropical_gemm.distributed import _pivots
 from tropical_gemm.distributed._cyclic import wrapped
 from tropical_gemm.distributed._layout import sharded
@@ -235,19 +235,30 @@ def wrong(mesh, what, rank):
     mesh = DeviceMesh("cpu", [1, 0]) if what == "order" else mesh_of(mesh)
     odd = distributed.get_rank() == rank
     n = mesh.size() * 3
-    shape = (4 if odd and what == "shape" else 3, n)
+    shape = (4 if (odd and what == "shape") or what == "long" else 3, n)
     dtype = torch.float64 if odd and what == "dtype" else torch.float32
     local = torch.zeros(shape, dtype=dtype, device=mesh.device_type)
     x = DTensor.from_local(local, mesh, [Shard(0)], run_check=False)
     if odd and what == "kind":
         x = local
     semiring = "min_max" if odd and what == "semiring" else "nothing" if what == "unknown" else "max_min"
+    if odd and what == "no semiring":
+        semiring = "\N{PALM TREE}" * 600
     block = -1 if odd and what == "block" else None
+    if what in ("placed", "long", "blocks"):
+        cyclic = tgd.BlockCyclic.from_dtensor(x)
+        return tgd.matmul(cyclic, x) if what == "blocks" else cyclic.to_dtensor([Partial()])
     if what.startswith("product"):
         return tgd.matmul(
             x, DTensor.from_local(local[:, :2] if odd else local, mesh, [Shard(0)], run_check=False)
         )
-    return tgd.closure(x, semiring=semiring, block=block)
+    return tgd.closure(
+        x,
+        semiring=semiring,
+        block=block,
+        threads="two" if odd and what == "threads" else None,
+        progress="bar" if what == "progress" else False,
+    )
 
 
 def progress(mesh, names):
@@ -298,8 +309,8 @@ def other_checkpoint(mesh, names, place, seed):
     )
 
 
-def dies(mesh, names, rank):
-    """One rank is killed in the middle; the time that the others need to notice."""
+def dies(mesh, names, rank, silent=False):
+    """One rank is killed in the middle, or says nothing more; the time that the others need to notice."""
     x = spread(graph(0, 200, "int32"), mesh_of(mesh), names)
     distributed.barrier()
     begin = time.perf_counter()
@@ -308,6 +319,8 @@ def dies(mesh, names, rank):
 
     def watched(self, panels, following):
         if distributed.get_rank() == rank and panels.pivot == 3:
+            if silent:
+                time.sleep(60)
             os.kill(os.getpid(), signal.SIGKILL)
         advance(self, panels, following)
 

@@ -173,6 +173,12 @@ def test_all_ranks_refuse_a_graph(team, what, kind, text):
             "semiring differs between the ranks: max_min on rank 0; min_max on rank 1",
         ),
         ("block", "ValueError", "on rank 1: block is -1, expected 1 at least"),
+        ("no semiring", "ValueError", "on rank 1: semiring is '"),
+        ("threads", "TypeError", "on rank 1: "),
+        ("progress", "TypeError", "progress is of type str, expected a bool or a function"),
+        ("placed", "ValueError", "expected Shard(0), Shard(1) or Replicate()"),
+        ("long", "ValueError", "x has shape (8, 6), expected a square matrix (n, n)"),
+        ("blocks", "TypeError", "a is a BlockCyclic, expected a torch.distributed.tensor.DTensor"),
         ("unknown", "ValueError", "nothing"),
         ("order", "ValueError", "d is on a mesh of the ranks [1, 0], expected ascending ones"),
         (
@@ -196,23 +202,41 @@ def test_progress_is_told_on_the_first_rank(two):
     assert two.run(jobs.progress, mesh=(2,), names="0") == [[(1, 3), (2, 3), (3, 3)], []]
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_a_rank_that_dies(size):
-    """The others raise, within the timeout."""
-    team = Team(size, seconds=20)
+@pytest.mark.parametrize(("size", "silent"), [(2, False), (4, False), (4, True)])
+def test_a_rank_that_dies(size, silent):
+    """The others raise, within the timeout, which is that of rows and columns of ranks too."""
+    team = Team(size, seconds=10 if silent else 20)
     team.run(jobs.progress, mesh=(size,), names="0")  # all have started
     for pipe in team.pipes:
-        pipe.send((jobs.__name__, "dies", {"mesh": (size,), "names": "0", "rank": 1}))
+        pipe.send((jobs.__name__, "dies", {"mesh": (size,), "names": "0", "rank": 1, "silent": silent}))
     for rank in set(range(size)) - {1}:
         assert team.pipes[rank].poll(60), f"rank {rank} hangs"
         kind, value = team.pipes[rank].recv()
         assert kind == "done"
         assert value is not None, f"rank {rank} noticed nothing"
         assert value[1] < 40
-    team.processes[1].join(10)
-    assert team.processes[1].exitcode == -9
+    if not silent:
+        team.processes[1].join(10)
+        assert team.processes[1].exitcode == -9
     for process in team.processes:
         process.kill()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+def test_a_fingerprint_tells_matrices_apart(dtype):
+    from tropical_gemm.distributed._checkpoint import fingerprint
+    from tropical_gemm.distributed._cyclic import BlockCyclic
+    from tropical_gemm.distributed._grid import Grid
+
+    alone = Grid(None, 1, 1, 0, 0, (None, None, None))
+    weights = torch.arange(1, 65).reshape(8, 8).to(getattr(torch, dtype))
+    others = [weights, weights.t().contiguous(), ~weights if dtype == "bool" else -weights]
+    for i in range(64):
+        changed = weights.clone().flatten()
+        changed[i] = ~changed[i] if dtype == "bool" else -changed[i]
+        others.append(changed.view(8, 8))
+    expected = len({x.numpy().tobytes() for x in others})
+    assert len({fingerprint(BlockCyclic(x, 8, 8, alone)) for x in others}) == expected
 
 
 def test_a_killed_run_resumes(tmp_path):

@@ -94,3 +94,10 @@ def test_two_devices_at_once(mesh):
     assert calls(over, a, b) == (1, 0)  # one program, run by both
     for _ in range(20):
         same(over(a, b), tg.matmul(a, b))
+
+
+def test_an_array_on_no_device_in_particular_goes_where_the_other_is():
+    a, b = jnp.ones((4, 8)), jnp.ones((8, 3))
+    c = tg.matmul(jax.device_put(a, jax.devices()[-1]), b)
+    assert c.devices() == {jax.devices()[-1]}
+    assert c.tolist() == [[2] * 3] * 4

@@ -11,14 +11,18 @@ Report = Callable[[int, int], object]
 @contextmanager
 def reporting(progress: Any, what: str) -> "Iterator[Report | None]":
     """What the core calls with (done, total): nothing, the caller's function, or one that draws a bar."""
-    if progress is None or progress is False:
-        yield None
-    elif callable(progress):
+    check_progress(progress)
+    if callable(progress):
         yield progress
-    elif progress is True:
+    elif progress:
         with _bar(what) as report:
             yield report
     else:
+        yield None
+
+
+def check_progress(progress: Any) -> None:
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(
             f"progress is of type {type(progress).__name__}, expected a bool or a function of (done, total)"
         )

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-_BYTES = 4096
+_BYTES = 8192
 _ERRORS: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (TypeError, ValueError, RuntimeError, MemoryError, OverflowError, OSError)
 }
@@ -42,9 +42,11 @@ def agree(group: Any, device: Any, facts: dict[str, Any], error: "Exception | No
 
 def _packed(facts: dict[str, Any], error: "Exception | None") -> bytes:
     kind = next((name for name, of in _ERRORS.items() if isinstance(error, of)), "RuntimeError")
-    text = None if error is None else (kind, str(error)[: _BYTES // 8])
+    text = None if error is None else (kind, str(error)[:512])
     facts = {name: str(value)[:200] for name, value in facts.items()}
-    packed = json.dumps({"facts": {} if error else facts, "error": text}).encode()
+    packed = json.dumps({"facts": {} if error else facts, "error": text}, ensure_ascii=False).encode(
+        errors="replace"
+    )
     assert len(packed) <= _BYTES
     return packed
 

@@ -16,6 +16,7 @@ from ._agree import agree, as_bytes, reduced
 from ._cyclic import BlockCyclic
 
 _SLAB = 1 << 28
+_FACTOR = 0x4BE98134A5976FD3
 
 
 class Checkpoint:
@@ -142,7 +143,10 @@ def fingerprint(d: BlockCyclic) -> str:
     rows = _mixed(d.rows + d.n, d.local.device)
     for i in range(0, len(rows), 256):
         values = d.local[i : i + 256].view(bits).to(torch.int64)
-        total += int((values * (rows[i : i + 256, None] ^ columns[None, :])).sum())
+        # Not linear: else all signs together, or an even factor's highest bit, would leave the sum as it is.
+        values = (values ^ columns[None, :]) * rows[i : i + 256, None]
+        values ^= values >> 32
+        total += int((values * _FACTOR).sum())
     total = (total + 2**63) % 2**64 - 2**63
     return f"{reduced(total, dist.ReduceOp.SUM, d.grid.everyone, d.local) % 2**64:016x}"
 
@@ -152,7 +156,7 @@ def _mixed(index: Any, device: Any) -> torch.Tensor:
     z = (index.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return torch.from_numpy((z ^ (z >> np.uint64(31))).astype(np.int64)).to(device)
+    return torch.from_numpy((z ^ (z >> np.uint64(31)) | np.uint64(1)).astype(np.int64)).to(device)
 
 
 def forget(place: Any) -> None:

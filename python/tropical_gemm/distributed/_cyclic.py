@@ -71,6 +71,8 @@ class BlockCyclic:
     def from_dtensor(cls, x: DTensor, *, block: int | None = None) -> "BlockCyclic":
         """A copy of a square DTensor. Every rank of its mesh calls this."""
         check_placements(x.placements, "x")
+        if x.ndim != 2 or x.shape[0] != x.shape[1]:
+            raise ValueError(f"x has shape {tuple(x.shape)}, expected a square matrix (n, n)")
         shape = (int(x.shape[0]), int(x.shape[1]))
         local = x.to_local().detach()
         made = cls.empty(shape[0], x.device_mesh, x.dtype, block=block, device=local.device)
@@ -88,6 +90,7 @@ class BlockCyclic:
     def to_dtensor(self, placements: Any) -> DTensor:
         """A copy as a DTensor on the same mesh."""
         mesh = self.grid.mesh
+        check_placements(placements, "placements")
         wanted = sharded(mesh, placements, (self.n, self.n))
         mine = wanted[self.grid.me]
         local = self.local.new_empty(len(mine.rows), len(mine.columns))

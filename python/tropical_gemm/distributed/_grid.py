@@ -95,12 +95,19 @@ def everyone_of(mesh: DeviceMesh) -> Group:
     return _group(mesh, mesh.mesh.flatten())
 
 
+def _timeout(mesh: DeviceMesh) -> Any:
+    """That of the process group, which a group of some of its ranks would not take over by itself."""
+    everyone: Any = dist.group.WORLD
+    options = getattr(everyone._get_backend(torch.device(mesh.device_type)), "options", None)
+    return getattr(options, "_timeout", None)
+
+
 def _group(mesh: DeviceMesh, ranks: torch.Tensor) -> Group:
     """A group of some ranks of a mesh, which is made once for it."""
     known: dict[Any, str] = mesh.__dict__.setdefault("_tropical_gemm_groups", {})
     key = tuple(ranks.tolist())
     if key not in known:
-        made: Any = dist.new_group(list(key), use_local_synchronization=True)
+        made: Any = dist.new_group(list(key), timeout=_timeout(mesh), use_local_synchronization=True)
         known[key] = str(made.group_name)
     return _named(known[key])
 

@@ -13,10 +13,10 @@ from .. import _core
 from .._ops import MatmulResult
 from ..algorithms.checks import flag
 from ._agree import broadcast
-from ._cyclic import wrapped
+from ._cyclic import BlockCyclic, wrapped
 from ._grid import Grid, everyone_of, make_grid
 from ._layout import move, sharded
-from ._operands import Matrix, collective, dtype_of
+from ._operands import Matrix, check_threads, collective, dtype_of
 from ._pivots import constants
 
 _PANEL, _PANEL_BYTES = 16384, 1 << 31
@@ -68,6 +68,9 @@ def matmul(
     def check(matrices: dict[str, Matrix]) -> dict[str, Any]:
         x, y = matrices["a"], matrices["b"]
         name = _core.semiring_name(semiring)
+        for argument, given in (("a", a), ("b", b)):
+            if isinstance(given, BlockCyclic):
+                raise TypeError(f"{argument} is a BlockCyclic, expected a torch.distributed.tensor.DTensor")
         for argument, z in matrices.items():
             if len(z.shape) != 2:
                 raise ValueError(f"{argument} has shape {z.shape}, expected a matrix")
@@ -82,6 +85,7 @@ def matmul(
         if x.mesh != y.mesh:
             raise ValueError(f"a is on {x.mesh} and b is on {y.mesh}, expected the same mesh")
         constants(name, x.local)
+        check_threads(threads)
         return {"semiring": name, "return_argmax": flag(return_argmax, "return_argmax")}
 
     matrices = collective({"a": a, "b": b}, check)

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
+from .. import _core
 from ._agree import agree
 from ._cyclic import BlockCyclic
 from ._grid import everyone_of
@@ -16,6 +18,12 @@ from ._layout import check_placements, sharded
 
 def dtype_of(x: torch.Tensor) -> str:
     return str(x.dtype).removeprefix("torch.")
+
+
+def check_threads(threads: Any) -> None:
+    """Raises what the core raises where it is not given a number of threads."""
+    one = np.ones((1, 1), np.bool_)
+    _core.matmul(one, one, (True, False), "or_and", False, 0, threads, None)
 
 
 class Matrix:
@@ -79,11 +87,11 @@ def collective(
     mesh = _mesh(arguments)
     if mesh is None:  # no rank of the others knows of it otherwise
         group = dist.group.WORLD if dist.is_initialized() and dist.get_world_size() > 1 else None
-        kind = "cuda" if group is not None and "nccl" in str(dist.get_backend_config(group)) else "cpu"
     else:
         group = everyone_of(mesh)
-        kind = mesh.device_type
-    agree(group, torch.device(kind), facts, error)
+    # The same choice on a rank that has no mesh.
+    host = group is None or "gloo" in str(dist.get_backend_config(group))
+    agree(group, torch.device("cpu" if host else "cuda"), facts, error)
     if error is not None:
         raise error
     return matrices

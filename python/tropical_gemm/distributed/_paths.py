@@ -15,10 +15,10 @@ from ..algorithms.closure import _refuse as refuse_weights
 from ..algorithms.dense import Facts, refuse_strange, rounding
 from ..algorithms.errors import DivergenceError, NegativeCycleError, PathOverflowError
 from ..algorithms.potentials import NEGATIVE_CYCLE
-from ..algorithms.progress import reporting
+from ..algorithms.progress import check_progress, reporting
 from ._checkpoint import Checkpoint
 from ._cyclic import BlockCyclic
-from ._operands import Matrix, collective, dtype_of
+from ._operands import Matrix, check_threads, collective, dtype_of
 from ._pivots import Diverged, Pivots, constants
 from ._potentials import Potentials
 from ._weights import Reading, first_beyond, load, predecessors
@@ -78,15 +78,19 @@ def closure(
     RuntimeError
         Where another process is gone; see docs/distributed.md for how soon.
     """
-    name = _core.semiring_name(semiring) if isinstance(semiring, str) else semiring
 
     def check() -> dict[str, Any]:
-        if not isinstance(name, str):
-            raise TypeError(f"semiring is of type {type(name).__name__}, expected a str such as 'min_plus'")
+        if not isinstance(semiring, str):
+            raise TypeError(
+                f"semiring is of type {type(semiring).__name__}, expected a str such as 'min_plus'"
+            )
+        name = _core.semiring_name(semiring)
         constants(name, Matrix(d, "d").local)
+        _check_how(progress, threads)
         return {"semiring": name, "reflexive": flag(reflexive, "reflexive")}
 
     job = _begin(d, "d", block, checkpoint, checkpoint_every, check)
+    name = _core.semiring_name(semiring)
     facts = load(job.matrix, Reading(name, reflexive=reflexive))
     refuse_weights(facts, name)
     dtype = dtype_of(job.matrix.local)
@@ -158,6 +162,7 @@ def shortest_path(
         if dtype not in _GRAPH_DTYPES:
             raise TypeError(f"csgraph has dtype {dtype}, expected one of {', '.join(_GRAPH_DTYPES)}")
         no_edge_bytes(no_edge, dtype)
+        _check_how(progress, threads)
         return {
             "directed": flag(directed, "directed"),
             "return_predecessors": flag(return_predecessors, "return_predecessors"),
@@ -196,6 +201,11 @@ class _Job:
 
     def result(self, x: BlockCyclic) -> Any:
         return x if self.placements is None else x.to_dtensor(self.placements)
+
+
+def _check_how(progress: Any, threads: Any) -> None:
+    check_progress(progress)
+    check_threads(threads)
 
 
 def _begin(x: Any, argument: str, block: Any, checkpoint: Any, every: Any, check: Any) -> _Job:

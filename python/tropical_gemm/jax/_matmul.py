@@ -123,6 +123,8 @@ def _check(arrays: dict[str, Any], stream: Any) -> None:
     concrete = {name: x for name, x in arrays.items() if not jax_kind.is_traced(x)}
     for name, x in concrete.items():
         jax_kind.check_alive(x, name)
+    # Arrays that were not put on a device by hand go where the others are, as everywhere in JAX.
+    concrete = {name: x for name, x in concrete.items() if getattr(x, "committed", True)}
     first, *others = concrete or [""]
     for name in others:
         places = [concrete[n].devices() for n in (first, name)]
