@@ -134,3 +134,18 @@ def products(draw, pairs=oracle.PAIRS, sizes=SIZES, depths=DEPTHS, fills=FILLS):
     a = laid_out(values(rng, fill, semiring, dtype, shape_a), draw(st.sampled_from(LAYOUTS)))
     b = laid_out(values(rng, fill_b, semiring, dtype, shape_b), draw(st.sampled_from(LAYOUTS)))
     return semiring, a, b, rng
+
+
+# Of operands of products whose gradients are looked at.
+GRADIENT_SHAPES = (
+    ((4, 5), (5, 3)),
+    ((2, 4, 5), (5, 3)),
+    ((4, 5), (2, 5, 3)),
+    ((2, 1, 4, 5), (3, 5, 3)),
+    ((5,), (5, 3)),
+    ((2, 4, 5), (5,)),
+    ((5,), (5,)),
+    ((3, 0), (0, 2)),
+    ((0, 4, 5), (5, 3)),
+    ((0, 5), (5, 3)),
+)

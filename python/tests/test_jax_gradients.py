@@ -11,19 +11,6 @@ from jax_cases import KINDS, SEMIRINGS, calls, formula, jax, jnp, normal, same, 
 
 pytestmark = pytest.mark.usefixtures(x64.__name__)
 
-SHAPES = (
-    ((4, 5), (5, 3)),
-    ((2, 4, 5), (5, 3)),
-    ((4, 5), (2, 5, 3)),
-    ((2, 1, 4, 5), (3, 5, 3)),
-    ((5,), (5, 3)),
-    ((2, 4, 5), (5,)),
-    ((5,), (5,)),
-    ((3, 0), (0, 2)),
-    ((0, 4, 5), (5, 3)),
-    ((0, 5), (5, 3)),
-)
-
 
 def matrices(a, b):
     return a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
@@ -31,7 +18,11 @@ def matrices(a, b):
 
 @pytest.mark.parametrize(
     ("semiring", "shapes"),
-    [(s, x) for s in SEMIRINGS for x in (SHAPES if s in KINDS else SHAPES[1:2])],
+    [
+        (s, x)
+        for s in SEMIRINGS
+        for x in (cases.GRADIENT_SHAPES if s in KINDS else cases.GRADIENT_SHAPES[1:2])
+    ],
     ids=str,
 )
 def test_against_the_formula(semiring, shapes):

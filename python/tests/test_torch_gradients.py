@@ -6,6 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
+import cases
 import pytest
 import tropical_gemm as tg
 import tropical_gemm.torch as tgt
@@ -21,25 +22,11 @@ def device(request):
     return request.param
 
 
-SHAPES = (
-    ((4, 5), (5, 3)),
-    ((2, 4, 5), (5, 3)),
-    ((4, 5), (2, 5, 3)),
-    ((2, 1, 4, 5), (3, 5, 3)),
-    ((5,), (5, 3)),
-    ((2, 4, 5), (5,)),
-    ((5,), (5,)),
-    ((3, 0), (0, 2)),
-    ((0, 4, 5), (5, 3)),
-    ((0, 5), (5, 3)),
-)
-
-
 def matrices(a, b):
     return a[None] if a.dim() == 1 else a, b[:, None] if b.dim() == 1 else b
 
 
-@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("shapes", cases.GRADIENT_SHAPES, ids=str)
 @pytest.mark.parametrize("semiring", SEMIRINGS)
 def test_against_the_formula(device, semiring, shapes):
     a, b = (normal(*s, device=device, grad=True, seed=i) for i, s in enumerate(shapes))

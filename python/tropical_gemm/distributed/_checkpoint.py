@@ -14,8 +14,8 @@ import torch.distributed as dist
 
 from ._agree import agree, as_bytes, reduced
 from ._cyclic import BlockCyclic
+from ._layout import SLAB
 
-_SLAB = 1 << 28
 _FACTOR = 0x4BE98134A5976FD3
 
 
@@ -91,8 +91,8 @@ class Checkpoint:
         for name, file in files.items():
             with file.open("rb") as stream:
                 to = as_bytes(self.arrays[name])
-                for first in range(0, len(to), _SLAB):
-                    part = to[first : first + _SLAB]
+                for first in range(0, len(to), SLAB):
+                    part = to[first : first + SLAB]
                     part.copy_(torch.from_numpy(np.fromfile(stream, np.uint8, len(part))))
 
     def _found(self) -> list[tuple[int, Path]]:
@@ -131,8 +131,8 @@ def _sync(directory: Path) -> None:
 
 def _slabs(x: torch.Tensor) -> Iterator[memoryview]:
     flat = as_bytes(x)
-    for first in range(0, len(flat), _SLAB):
-        yield flat[first : first + _SLAB].cpu().numpy().data
+    for first in range(0, len(flat), SLAB):
+        yield flat[first : first + SLAB].cpu().numpy().data
 
 
 def fingerprint(d: BlockCyclic) -> str:

@@ -27,10 +27,8 @@ from ..cli.graph_file import GraphFile, MalformedFile
 from ..cli.readers import read_graph
 from ._checkpoint import forget
 from ._cyclic import BlockCyclic
-from ._layout import Layout, move, nowhere
+from ._layout import SLAB, Layout, move, nowhere
 from ._paths import shortest_path
-
-_SLAB = 1 << 28
 
 app = typer.Typer(
     help="Shortest paths on several processes; start them with torchrun.\n\n" + EXIT_CODES,
@@ -241,7 +239,7 @@ def _gathered(x: BlockCyclic, file: Any) -> "OSError | None":
     """Writes a matrix to a file of the first process; what went wrong there, once all is sent."""
     error = None
     local = x.local.cpu()
-    high = max(1, _SLAB // max(x.n * local.element_size(), 1))
+    high = max(1, SLAB // max(x.n * local.element_size(), 1))
     group = None if x.grid.size == 1 else dist.group.WORLD
     for i in range(0, x.n, high):
         rows = np.arange(i, min(i + high, x.n))

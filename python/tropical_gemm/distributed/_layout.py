@@ -12,8 +12,8 @@ from torch.distributed.tensor import Replicate, Shard
 from ._agree import as_bytes
 from ._grid import Axis, Grid
 
-_SLAB = 1 << 28
-"""Bytes that a rank sends at a time."""
+SLAB = 1 << 28
+"""Bytes that a rank sends, reads or writes at a time."""
 
 Indices = Any  # np.ndarray of int64, ascending
 
@@ -86,7 +86,7 @@ def move(
         return
     item = x.element_size()
     most = max((len(of.columns) for of in held), default=1)
-    high = max(1, _SLAB // max(most * item, 1))
+    high = max(1, SLAB // max(most * item, 1))
     rounds = -(-max(len(of.rows) for of in held) // high)
     routes = _routes(held, wanted)
     out = [d for d in range(len(wanted)) if routes[d][me]]
