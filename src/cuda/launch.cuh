@@ -32,4 +32,17 @@ void launch(const Target& target, int64_t blocks, int threads, size_t shared, co
   TG_CUDA_CHECK(cudaGetLastError());
 }
 
+// Launches blocks that wait for each other; false where they cannot all run at once.
+template <auto kKernel, class Args>
+bool launch_together(const Target& target, int blocks, int threads, size_t shared, const Args& args) {
+  raise_shared<kKernel>(target, shared);
+  int fit = 0;
+  TG_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, kKernel, threads, shared));
+  if (fit * target.facts->multiprocessors < blocks) return false;
+  void* pointers[] = {const_cast<Args*>(&args)};
+  TG_CUDA_CHECK(cudaLaunchCooperativeKernel(kKernel, dim3(static_cast<unsigned>(blocks)),
+                                            dim3(static_cast<unsigned>(threads)), pointers, shared, target.stream));
+  return true;
+}
+
 }  // namespace tropical::cuda

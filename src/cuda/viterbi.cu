@@ -1,12 +1,13 @@
 // The Viterbi recurrence on the device: which kernels compute the values of all steps, one that walks along sequences
-// where one matrix of few states serves all steps, else for each step a product and a kernel that adds the emission.
-// Then each path is traced back.
+// where one matrix serves all steps and fits on the chip, else for each step a product and a kernel that adds the
+// emission. Then each path is traced back.
 #include <algorithm>
 
 #include "launch.cuh"
 #include "product.h"
 #include "trellis_scan.h"
 #include "viterbi_block.cuh"
+#include "viterbi_grid.cuh"
 #include "viterbi_trace.cuh"
 
 namespace tropical::cuda {
@@ -30,15 +31,16 @@ __global__ void copy_matrices(Trellis<In> x, int64_t count, int64_t t) {
 }
 
 // v[t,j] = best[j] + emission[t,j], where best lies in v[t,j] already, or is the initial score for t = 0. Values after
-// the end of a sequence are never read, but must not slow the product.
+// the end of a sequence are never read, but must not slow the product. Step 0 clears the counters.
 template <class In>
-__global__ void add_emission(Trellis<In> x, int64_t t) {
+__global__ void add_emission(Trellis<In> x, int64_t t, unsigned* counters, int64_t count) {
   using F = typename Trellis<In>::F;
   const ViterbiParams& p = x.p;
   const int64_t total = p.batch * x.row;
   for (int64_t at = blockIdx.x * int64_t{kThreads} + threadIdx.x; at < total; at += int64_t{gridDim.x} * kThreads) {
     const int64_t b = at / x.row, j = at % x.row;
     F* v = x.values(t, b) + j;
+    if (at < count) counters[at] = 0;
     if (t >= length_of(p, b) || j >= p.states)
       *v = 0;
     else
@@ -111,6 +113,21 @@ bool blocks_walk(const Trellis<In>& x, const Target& target) {
 }
 
 template <class In>
+bool grid_walks(const Trellis<In>& x, const GridWalk& walk, unsigned* arrived, const Target& target) {
+  const GridArgs args{x.p, walk, x.row, x.history, x.step_size, x.matrix, arrived};
+  const auto run = [&]<int kRows, int kCols>() {
+    return launch_together<&walk_grid<kRows, kCols>>(target, walk.groups * walk.blocks, GridWalk::kThreads, walk.shared,
+                                                     args);
+  };
+  const int half = (walk.columns + 1) / 2;
+  if (walk.rows == 4) return half <= 6 ? run.template operator()<1, 6>() : run.template operator()<1, 12>();
+  if (half <= 4) return run.template operator()<4, 4>();
+  if (half <= 8) return run.template operator()<4, 8>();
+  if (half <= 11) return run.template operator()<4, 11>();
+  return run.template operator()<4, 12>();
+}
+
+template <class In>
 void trace_paths(const Trellis<In>& x, const Target& target) {
   const auto vectors = static_cast<int64_t>(static_cast<size_t>(x.row) * sizeof(typename Trellis<In>::F) / 16);
   const auto ahead = [&]<int kThreads, int kEach>() {
@@ -140,11 +157,18 @@ void viterbi(const ViterbiParams& p, Call& call) {
   if (is_half_v<In> || steps_share(p)) x.matrix = call.scratch.take<F>(matrices * s * x.row);
   if (steps_share(p)) x.transposed = call.scratch.take<F>(matrices * s * x.row);
 
+  std::optional<GridWalk> walk;
+  if (std::is_same_v<F, float> && steps_share(p) && x.one_matrix && !p.scan)
+    walk = plan_grid_walk(p.batch, s, *call.target.facts);
+  const int64_t tiles = walk ? ceil_div(p.batch, walk->rows) : 0;
+  auto* const arrived = call.scratch.take<unsigned>(tiles);
+
   const auto copy = [&](int64_t t) {
     launch<&copy_matrices<In>>(call.target, ceil_div(matrices * s * x.row, kThreads), kThreads, 0, x, matrices, t);
   };
   const auto add = [&](int64_t t) {
-    launch<&add_emission<In>>(call.target, ceil_div(p.batch * x.row, kThreads), kThreads, 0, x, t);
+    launch<&add_emission<In>>(call.target, ceil_div(p.batch * x.row, kThreads), kThreads, 0, x, t, arrived,
+                              t == 0 ? tiles : 0);
   };
   size_t most = 0;
   const auto multiply = [&](const MatmulParams& m) {
@@ -161,7 +185,10 @@ void viterbi(const ViterbiParams& p, Call& call) {
       launch<&make_matrices<In>>(call.target, ceil_div(p.batch * n * s * s, kThreads), kThreads, 0, x, to);
       scan_values(x.history, x.step_size, x.row, p.batch, s, n, to, multiply);
     } else if (p.steps > 1) {
-      step_by_step(x, call, copy, add, multiply);
+      bool walked = false;
+      if constexpr (std::is_same_v<F, float>)
+        walked = walk && !call.target.dry && grid_walks(x, *walk, arrived, call.target);
+      if (!walked) step_by_step(x, call, copy, add, multiply);
     }
   }
   call.scratch.reach(most);
