@@ -34,6 +34,9 @@ TROPICAL_HD constexpr int64_t length_of(const ViterbiParams& p, int64_t b) {
 TROPICAL_HD constexpr void set_path(const ViterbiParams& p, int64_t b, int64_t t, int64_t state) {
   set_integer(p.paths, p.paths_are_int64, b * p.paths.stride[0] + t * p.paths.stride[1], state);
 }
+TROPICAL_HD constexpr int64_t path_at(const ViterbiParams& p, int64_t b, int64_t t) {
+  return integer_at(p.paths, p.paths_are_int64, b * p.paths.stride[0] + t * p.paths.stride[1]);
+}
 
 // One matrix of transitions serves all steps: it is copied once, in the type of the recurrence, and so is its
 // transpose.

@@ -111,10 +111,14 @@ def test_memory_comes_from_xla():
 
 
 def test_two_devices():
-    a = jnp.ones((3, 3))
+    a = jax.device_put(jnp.ones((3, 3)), jax.devices()[0])
     on_cpu = jax.device_put(a, jax.devices("cpu")[0])
     with pytest.raises(ValueError, match="a is on cuda:0 and b is on the CPU"):
         tg.matmul(a, on_cpu)
     got = tg.matmul(on_cpu, on_cpu)
+    assert got.devices() == on_cpu.devices()
+    assert got.tolist() == [[2] * 3] * 3
+    # An array that nobody put anywhere goes where the other one is.
+    got = tg.matmul(jnp.ones((3, 3)), on_cpu)
     assert got.devices() == on_cpu.devices()
     assert got.tolist() == [[2] * 3] * 3

@@ -127,20 +127,36 @@ bool grid_walks(const Trellis<In>& x, const GridWalk& walk, unsigned* arrived, c
   return run.template operator()<4, 12>();
 }
 
+// In as many parts as the device has room for.
+template <class Steps>
+void trace_paths(const Trellis<typename Steps::In>& x, size_t shared, const Target& target) {
+  constexpr int64_t kResident = std::min(16, 2048 / Steps::kThreads);  // blocks of a multiprocessor
+  constexpr int64_t kLeastSteps = 128;
+  const ViterbiParams& p = x.p;
+  const int64_t room = kResident * target.facts->multiprocessors / p.batch;
+  const int64_t wanted = std::max<int64_t>(1, std::min(room, p.steps / kLeastSteps));
+  const int64_t part_steps = std::max<int64_t>(1, ceil_div(p.steps, wanted));
+  const int64_t parts = std::max<int64_t>(1, ceil_div(p.steps, part_steps));
+  launch<&trace_parts<Steps>>(target, p.batch * parts, Steps::kThreads, shared, x, parts, part_steps);
+  if (parts > 1) launch<&join_parts<Steps>>(target, p.batch, Steps::kThreads, shared, x, part_steps);
+}
+
 template <class In>
 void trace_paths(const Trellis<In>& x, const Target& target) {
   const auto vectors = static_cast<int64_t>(static_cast<size_t>(x.row) * sizeof(typename Trellis<In>::F) / 16);
   const auto ahead = [&]<int kThreads, int kEach>() {
-    constexpr size_t kRing = size_t{kTraceAhead} * kThreads * kEach * 16, kMore = 1024;
-    if (vectors > kThreads * kEach || kRing + kMore > static_cast<size_t>(target.facts->shared_bytes)) return false;
-    launch<&trace_ahead<In, kThreads, kEach>>(target, x.p.batch, kThreads, kRing, x);
+    using Steps = StepsAhead<In, kThreads, kEach>;
+    constexpr size_t kMore = 1024;
+    if (vectors > kThreads * kEach || Steps::kShared + kMore > static_cast<size_t>(target.facts->shared_bytes))
+      return false;
+    trace_paths<Steps>(x, Steps::kShared, target);
     return true;
   };
   const bool can = x.transposed && target.facts->compute >= 80;
   if (can && (ahead.template operator()<32, 1>() || ahead.template operator()<384, 1>() ||
               ahead.template operator()<512, 3>()))
     return;
-  launch<&trace<In, 128>>(target, x.p.batch, 128, 0, x);
+  trace_paths<PlainSteps<In, 128>>(x, 0, target);
 }
 
 }  // namespace
@@ -178,6 +194,10 @@ void viterbi(const ViterbiParams& p, Call& call) {
   };
   if (p.steps > 1 && steps_share(p)) copy(1);
   if (p.scan || p.steps < 2 || !blocks_walk(x, call.target)) {
+    // A scan writes no pads.
+    if (p.scan && !call.target.dry)
+      TG_CUDA_CHECK(
+          cudaMemsetAsync(x.history, 0, static_cast<size_t>(p.steps * x.step_size) * sizeof(F), call.target.stream));
     if (p.steps > 0) add(0);
     if (p.scan && p.steps > 1) {
       const int64_t n = p.steps - 1;

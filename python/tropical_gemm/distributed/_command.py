@@ -115,14 +115,26 @@ def shortest_paths(
         )
 
 
+def _no_gpus() -> str:
+    """Why the processes of this machine do not compute on GPUs; empty where each of them has one."""
+    if not tg.cuda_available():
+        return str(tg.info()["cuda"]["problem"])
+    gpus, processes = torch.cuda.device_count(), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if gpus < processes:
+        return f"this machine has {processes} processes and {gpus} GPUs, and each process needs one of its own"
+    return ""
+
+
 def _started(device: str, timeout: float) -> DeviceMesh:
     """The processes that torchrun started, or this one alone, on GPUs or CPUs."""
     with _faults():
         if device not in ("auto", "cpu", "cuda"):
             raise ValueError(f"--device is {device!r}, expected auto, cpu or cuda")
-        cuda = device == "cuda" or (device == "auto" and torch.cuda.is_available() and tg.cuda_available())
-        if cuda and not tg.cuda_available():
-            raise ValueError(f"--device is cuda: {tg.info()['cuda']['problem']}")
+        cuda, problem = device != "cpu", _no_gpus()
+        if cuda and problem:
+            if device == "cuda":
+                raise ValueError(f"--device is cuda: {problem}")
+            cuda = False
     # Messages have to come in between the blocks of a product.
     os.environ.setdefault("TORCH_NCCL_HIGH_PRIORITY", "1")
     kind = "cuda" if cuda else "cpu"
