@@ -121,7 +121,9 @@ def _no_gpus() -> str:
         return str(tg.info()["cuda"]["problem"])
     gpus, processes = torch.cuda.device_count(), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if gpus < processes:
-        return f"this machine has {processes} processes and {gpus} GPUs, and each process needs one of its own"
+        return (
+            f"this machine has {processes} processes and {gpus} GPUs, and each process needs one of its own"
+        )
     return ""
 
 
