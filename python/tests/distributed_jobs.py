@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import oracle
+import pytest
 import torch
 import tropical_gemm as tg
 import tropical_gemm.distributed as tgd
@@ -206,6 +207,11 @@ def options(mesh, names):
     nan = np.where(np.isinf(weights), np.nan, weights)
     made = tgd.shortest_path(spread(nan, mesh, names), no_edge=np.nan)
     check_part(made, tg.shortest_path(weights, "FW"), mesh, names)
+    made = tgd.shortest_path(spread(weights, mesh, names), no_edge=2**70)
+    check_part(made, tg.shortest_path(weights, "FW"), mesh, names)
+    for n, block, text in ((-1, None, "n is -1"), (5, 0, "block is 0"), (5, -2, "block is -2")):
+        with pytest.raises(ValueError, match=text):
+            tgd.BlockCyclic.empty(n, mesh, torch.float32, block=block)
     blocks = tgd.BlockCyclic.from_dtensor(spread(weights, mesh, names), block=4)
     assert np.array_equal(blocks.local.cpu().numpy(), weights[np.ix_(blocks.rows, blocks.columns)])
     made, before = tgd.shortest_path(blocks, return_predecessors=True)

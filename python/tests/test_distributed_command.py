@@ -104,6 +104,7 @@ def test_rome(tmp_path):
         ("p sp 2 1\na 1 2 1\n", ["-o", "nowhere/out"], 3, "there is no directory"),
         ("p sp 2 1\na 1 2 1\n", ["-o", "out.txt"], 2, "expected a name that ends with .npy"),
         ("p sp 2 1\na 1 2 1\n", ["-o", "out", "--device", "abacus"], 2, "expected auto, cpu or cuda"),
+        ("p sp 2 1\na 1 2 1\n", ["-o", "out", "--timeout", "nan"], 2, "--timeout is nan"),
     ],
 )
 def test_what_goes_wrong(tmp_path, monkeypatch, graph, arguments, code, text):
@@ -114,6 +115,29 @@ def test_what_goes_wrong(tmp_path, monkeypatch, graph, arguments, code, text):
     assert done.returncode == code, done.stderr
     assert text in done.stderr
     assert not list(tmp_path.glob("*.npy"))
+
+
+def test_one_process_that_fails_alone_is_heard(tmp_path):
+    write_graph(tmp_path / "graph.gr", np.array([[9, 1], [1, 9]], np.int32))
+    (tmp_path / "wrapped.py").write_text("""
+import os
+import tropical_gemm.distributed._command as command
+
+def fails(*_, **__):
+    raise MemoryError("no room for it")
+
+if os.environ["RANK"] == "1":
+    command.shortest_path = fails
+command.app()
+""")
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+         tmp_path / "wrapped.py", "shortest-paths", tmp_path / "graph.gr", "-o", tmp_path / "out",
+         "--device", "cpu", "--timeout", "20"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "process 1: tropical-gemm: no room for it" in done.stderr
 
 
 def test_all_ranks_fail_with_one_message(tmp_path):

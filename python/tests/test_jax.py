@@ -269,3 +269,11 @@ def test_no_fitting_jax(monkeypatch):
     with pytest.raises(ImportError, match=r"for version 0\.99 of XLA's FFI.*upgrade jax"):
         _handlers._check_interface((0, 99), jax.ffi.include_dir())
     _handlers.register()  # once more is no harm
+
+
+def test_debug_nans():
+    plus, minus = jnp.full((1, 1), jnp.inf), jnp.full((1, 1), -jnp.inf)
+    with jax.debug_nans(True):
+        assert tg.matmul(plus, plus).tolist() == [[np.inf]]
+        with pytest.raises(FloatingPointError, match="encountered in tropical_gemm_matmul"):
+            tg.matmul(plus, minus)

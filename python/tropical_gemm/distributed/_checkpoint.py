@@ -77,6 +77,8 @@ class Checkpoint:
 
     def _read(self, whole: Path) -> None:
         there = json.loads((whole / "facts.json").read_text())
+        if not isinstance(there, dict):
+            raise ValueError(f"checkpoint: {whole / 'facts.json'} holds no object")
         for name, value in self.facts.items():
             if there.get(name) != value:
                 raise ValueError(

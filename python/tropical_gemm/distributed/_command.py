@@ -2,11 +2,13 @@
 
 import datetime
 import gc
+import io
 import os
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,9 +75,7 @@ def shortest_paths(
     start = time.perf_counter()
     mesh = _started(device, timeout)
     first = dist.get_rank() == 0
-    if not first:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - all fail with the same words; one says them
-    with _faults():
+    with _heard(), _faults():
         options: dict[str, Any] = {"directed": not undirected, "unweighted": unweighted}
         options["no_edge"] = _whole(no_edge)
         found = _from_first(lambda: _read(graph, out, predecessors, no_edge))
@@ -115,6 +115,28 @@ def shortest_paths(
         )
 
 
+@contextmanager
+def _heard() -> Iterator[None]:
+    """What all processes fail with is said by the first one; what another one alone fails with, by that one."""
+    first, store = dist.get_rank() == 0, dist.distributed_c10d._get_default_store()
+    shown, kept = sys.stderr, io.StringIO()
+    if not first:
+        sys.stderr = kept
+    try:
+        yield
+    except typer.Exit:
+        if first:
+            store.set("failed", "1")
+        else:
+            try:
+                store.wait(["failed"], datetime.timedelta(seconds=3))
+            except Exception:  # of types that differ between versions of torch
+                shown.write(f"process {dist.get_rank()}: {kept.getvalue()}")
+        raise
+    finally:
+        sys.stderr = shown
+
+
 def _no_gpus() -> str:
     """Why the processes of this machine do not compute on GPUs; empty where each of them has one."""
     if not tg.cuda_available():
@@ -132,6 +154,8 @@ def _started(device: str, timeout: float) -> DeviceMesh:
     with _faults():
         if device not in ("auto", "cpu", "cuda"):
             raise ValueError(f"--device is {device!r}, expected auto, cpu or cuda")
+        if not 0 < timeout < 1e9:
+            raise ValueError(f"--timeout is {timeout}, expected seconds above 0")
         cuda, problem = device != "cpu", _no_gpus()
         if cuda and problem:
             if device == "cuda":

@@ -1,6 +1,7 @@
 """Square matrices in blocks that go round the ranks."""
 
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import torch
@@ -60,6 +61,10 @@ class BlockCyclic:
 
         Every rank of ``mesh`` calls this. ``device`` is the current one of the mesh's type where None.
         """
+        if index(n) < 0:
+            raise ValueError(f"n is {n}, expected 0 at least")
+        if block is not None and index(block) < 1:
+            raise ValueError(f"block is {block}, expected 1 at least")
         grid = grid_of(mesh)
         block = default_block(n, grid) if block is None else block
         made = cls(torch.empty(0, dtype=dtype), n, block, grid)

@@ -172,6 +172,8 @@ def shortest_path(
 
     job = _begin(csgraph, "csgraph", block, checkpoint, checkpoint_every, check)
     d = job.matrix
+    if no_edge is not None and d.local.is_floating_point():
+        no_edge = float(no_edge)  # integers of any size
     facts = load(d, Reading("min_plus", no_edge, not directed, unweighted))
     refuse_strange(facts, "csgraph", _EXPECTED)
     kept = _before_overflow(d, "min_plus", facts)

@@ -4,7 +4,7 @@ All arrays of a call are matrices with equally many leading axes, which broadcas
 product and the gradient are one custom call each, the tangent gathers by XLA's own operations.
 """
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import jax
@@ -162,7 +162,13 @@ def _primitive(name: str, types: Any, rule_of_vmap: Any, lowerings: dict[str | N
 
     @cache
     def compiled(**params: Any) -> Any:
-        return jax.jit(partial(primitive.bind, **params))
+        def call(*arrays: Any) -> Any:
+            return primitive.bind(*arrays, **params)
+
+        call.__name__ = call.__qualname__ = primitive.name
+        # As JAX marks its own: what jax_debug_nans finds here cannot be looked for inside.
+        call._apply_primitive = True  # type: ignore[attr-defined]
+        return jax.jit(call)
 
     def outside_of_jit(*arrays: Any, **params: Any) -> Any:
         with jax.disable_jit(False):  # what that leaves over are primitives, and this is one
