@@ -117,7 +117,7 @@ def shortest_paths(
 
 @contextmanager
 def _heard() -> Iterator[None]:
-    """What all processes fail with is said by the first one; what another one alone fails with, by that one."""
+    """What all processes fail with, the first one says; what another one alone fails with, that one."""
     first, store = dist.get_rank() == 0, dist.distributed_c10d._get_default_store()
     shown, kept = sys.stderr, io.StringIO()
     if not first:
