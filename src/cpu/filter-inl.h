@@ -204,6 +204,15 @@ void Sample(const void* a, int64_t a_k, const void* panel, int64_t k, double* be
 
 // ---- bounds ----
 
+// acc = max(x, acc), in the register that acc is in: g++ 12 puts the result elsewhere and spills ten of 24 accumulators.
+HWY_INLINE void Raise(hn::Vec<Low> x, hn::Vec<Low>* acc) {
+#if defined(__GNUC__) && !defined(__clang__) && HWY_ARCH_X86
+  asm volatile("vpmaxsw %1, %0, %0" : "+v"(acc->raw) : "v"(x.raw));
+#else
+  *acc = hn::Max(x, *acc);
+#endif
+}
+
 // Per output the best bound of a chunk, the first chunk that has it, and the best bound of all other chunks.
 template <int kRows>
 void FilterTile(const FilterTileCall& t) {
@@ -229,7 +238,7 @@ void FilterTile(const FilterTileCall& t) {
       a += 1;
       b += kFilterColumns;
       Step<O, kRows, kFilterVectors, false>(
-          d, all, a, a_row, b, [&](int i, int j, hn::Vec<Low> x) HWY_ATTR { acc[i][j] = hn::Max(x, acc[i][j]); });
+          d, all, a, a_row, b, [&](int i, int j, hn::Vec<Low> x) HWY_ATTR { Raise(x, &acc[i][j]); });
     }
     a += 1;
     b += kFilterColumns;
