@@ -213,49 +213,55 @@ HWY_INLINE void Raise(hn::Vec<Low> x, hn::Vec<Low>* acc) {
 #endif
 }
 
-// Per output the best bound of a chunk, the first chunk that has it, and the best bound of all other chunks.
+// One chunk: per output its best bound, beside those of earlier chunks. A function of its own, so that nothing around it
+// takes registers from the loop.
 template <int kRows>
-void FilterTile(const FilterTileCall& t) {
+HWY_NOINLINE void FilterChunk(const FilterTileCall& t, const int16_t* HWY_RESTRICT a, const int16_t* HWY_RESTRICT b,
+                              int16_t number) {
   using O = Ops<MaxPlus, int16_t, false>;
   const Low d;
   const auto all = hn::FirstN(d, kLowLanes);
-  const int16_t* HWY_RESTRICT a = t.a;
-  const int16_t* HWY_RESTRICT b = t.b;
   const int64_t a_row = t.a_row;
+  hn::Vec<Low> acc[kRows][kFilterVectors];
+  Step<O, kRows, kFilterVectors, false>(d, all, a, a_row, b,
+                                        [&](int i, int j, hn::Vec<Low> x) HWY_ATTR { acc[i][j] = x; });
+  for (int s = 1; s < kFilterChunk; ++s) {
+    a += 1;
+    b += kFilterColumns;
+    Step<O, kRows, kFilterVectors, false>(d, all, a, a_row, b,
+                                          [&](int i, int j, hn::Vec<Low> x) HWY_ATTR { Raise(x, &acc[i][j]); });
+  }
   int16_t* HWY_RESTRICT best = t.best;
   int16_t* HWY_RESTRICT second = t.second;
   int16_t* HWY_RESTRICT ids = t.ids;
-  for (int i = 0; i < kRows * kFilterVectors; ++i) {
-    hn::Store(O::Worst(d), d, best + i * kLowLanes);
-    hn::Store(O::Worst(d), d, second + i * kLowLanes);
-    hn::Store(hn::Zero(d), d, ids + i * kLowLanes);
-  }
-  hn::Vec<Low> acc[kRows][kFilterVectors];
-  for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
-    Step<O, kRows, kFilterVectors, false>(d, all, a, a_row, b,
-                                          [&](int i, int j, hn::Vec<Low> x) HWY_ATTR { acc[i][j] = x; });
-    for (int s = 1; s < kFilterChunk; ++s) {
-      a += 1;
-      b += kFilterColumns;
-      Step<O, kRows, kFilterVectors, false>(
-          d, all, a, a_row, b, [&](int i, int j, hn::Vec<Low> x) HWY_ATTR { Raise(x, &acc[i][j]); });
-    }
-    a += 1;
-    b += kFilterColumns;
-    const auto id = hn::Set(d, static_cast<int16_t>(chunk));
+  const auto id = hn::Set(d, number);
+  TG_UNROLL
+  for (int i = 0; i < kRows; ++i) {
     TG_UNROLL
-    for (int i = 0; i < kRows; ++i) {
-      TG_UNROLL
-      for (int j = 0; j < kFilterVectors; ++j) {
-        const int at = (i * kFilterVectors + j) * kLowLanes;
-        const auto x = acc[i][j], old = hn::Load(d, best + at);
-        const auto better = hn::Gt(x, old);
-        hn::Store(hn::Max(x, old), d, best + at);
-        hn::Store(hn::Max(hn::Load(d, second + at), hn::Min(x, old)), d, second + at);
-        hn::Store(hn::IfThenElse(better, id, hn::Load(d, ids + at)), d, ids + at);
-      }
+    for (int j = 0; j < kFilterVectors; ++j) {
+      const int at = (i * kFilterVectors + j) * kLowLanes;
+      const auto x = acc[i][j], old = hn::Load(d, best + at);
+      const auto better = hn::Gt(x, old);
+      hn::Store(hn::Max(x, old), d, best + at);
+      hn::Store(hn::Max(hn::Load(d, second + at), hn::Min(x, old)), d, second + at);
+      hn::Store(hn::IfThenElse(better, id, hn::Load(d, ids + at)), d, ids + at);
     }
   }
+}
+
+// Per output the best bound of a chunk, the first chunk that has it, and the best bound of all other chunks.
+template <int kRows>
+void FilterTile(const FilterTileCall& t) {
+  const Low d;
+  const auto floor = hn::Set(d, int16_t{2 * kFilterFloor});
+  for (int i = 0; i < kRows * kFilterVectors; ++i) {
+    hn::Store(floor, d, t.best + i * kLowLanes);
+    hn::Store(floor, d, t.second + i * kLowLanes);
+    hn::Store(hn::Zero(d), d, t.ids + i * kLowLanes);
+  }
+  for (int64_t chunk = 0; chunk < t.chunks; ++chunk)
+    FilterChunk<kRows>(t, t.a + chunk * kFilterChunk, t.b + chunk * kFilterChunk * kFilterColumns,
+                       static_cast<int16_t>(chunk));
 }
 
 // ---- results and their proof ----
@@ -328,7 +334,7 @@ uint64_t Settle(const FilterRow& f, int64_t* work) {
       if (S::kIsMax ? x > v : x < v) v = x, k = next;
       ++ties;
     }
-    values[j] = v;
+    values[j] = v + T{0};  // +0 for a zero
     index[j] = static_cast<Id>(k);
   }
   *work += 6 * ties;
@@ -386,7 +392,7 @@ int64_t Rescan(const FilterRow& f, int j) {
       if (none || (S::kIsMax ? x > best : x < best)) best = x, at = k, none = false;
     }
   }
-  value = best;
+  value = best + T{0};
   static_cast<hwy::MakeSigned<T>*>(f.index)[j] = static_cast<hwy::MakeSigned<T>>(at);
   return work;
 }

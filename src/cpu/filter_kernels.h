@@ -40,7 +40,7 @@ struct FilterRow {
   int64_t k;
   int columns;  // that exist
   bool argmax;
-  void* values;  // T
+  void* values;  // T: C itself or a buffer, of whole panels
   void* index;   // signed integers as wide as T
 };
 

@@ -226,6 +226,7 @@ class Pass {
       return i0;
     }
     f_.lower_panel(b, p_.k, column_bests, unit_, b_low, b_by_column);
+    const bool in_place = !p_.argmax && !p_.accumulate && p_.c_col == 1 && cols == columns_;
     int64_t i = i0;
     while (i < i1 && going) {
       check_cancelled();
@@ -251,14 +252,14 @@ class Pass {
                           p_.k,
                           cols,
                           p_.argmax != nullptr,
-                          values + at * q_.bytes,
+                          in_place ? p_.c + ((i + row) * p_.c_row + j) * q_.bytes : values + at * q_.bytes,
                           index + at * q_.bytes};
         for (uint64_t left = f_.settle(f, &work); left != 0; left &= left - 1) {
           work += f_.rescan(f, std::countr_zero(left));
           ++unproven;
         }
       }
-      store(i, j, rows, cols, values, index);
+      if (!in_place) store(i, j, rows, cols, values, index);
       i += rows;
       p_.tally->filtered.fetch_add(rows * cols, std::memory_order_relaxed);
       p_.tally->unproven.fetch_add(unproven, std::memory_order_relaxed);
