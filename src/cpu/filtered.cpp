@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "cpu/backend.h"
 #include "cpu/filter_kernels.h"
 #include "parallel.h"
 #include "tropical_gemm/error.h"
@@ -31,18 +32,20 @@ Workspace& shared_workspace() {
 // How much rescanning is worth while, in steps of rescan(): more than a plain product would take, and it gives up.
 class Budget {
  public:
-  Budget(int64_t k, int item) : per_output_(static_cast<double>(k * item) / (8 * 12)) {}
+  // A step is about a cycle. What is free besides is at most some percent of the product.
+  Budget(int64_t outputs, int64_t k, int item)
+      : per_output_(static_cast<double>(k * item) / (8 * 12)),
+        free_(std::min(1e5, static_cast<double>(outputs) * per_output_ / 100)) {}
 
   // Counts; returns whether to go on.
   bool spend(int64_t work, int64_t outputs) {
     const int64_t w = work_.fetch_add(work, std::memory_order_relaxed) + work;
     const int64_t o = outputs_.fetch_add(outputs, std::memory_order_relaxed) + outputs;
-    return static_cast<double>(w) <= kFree + static_cast<double>(o) * per_output_;
+    return static_cast<double>(w) <= free_ + static_cast<double>(o) * per_output_;
   }
 
  private:
-  static constexpr double kFree = 1e5;
-  const double per_output_;
+  const double per_output_, free_;
   std::atomic<int64_t> work_{0}, outputs_{0};
 };
 
@@ -61,7 +64,7 @@ class Pass {
         steps_(round_up(p_.k, kFilterChunk)),
         a_ld_(steps_ + kFilterChunk),  // rows do not share a set of L1
         rows_(std::clamp<int64_t>(kBlockBytes / (a_ld_ * int64_t{sizeof(int16_t)}), kFilterMaxRows, p_.m)),
-        budget_(p_.k, q_.bytes),
+        budget_(p_.m * p_.n, p_.k, q_.bytes),
         scope_(shared_workspace(), static_cast<size_t>(rows_ * a_ld_) * sizeof(int16_t) +
                                        static_cast<size_t>(rows_) * sizeof(double) + 2 * Workspace::kAlignment) {
     a_low_ = scope_.take<int16_t>(static_cast<size_t>(rows_ * a_ld_));
@@ -130,8 +133,7 @@ class Pass {
       }
     }
     if (farthest > 0) unit_ = std::exp2(std::ceil(std::log2(farthest / -kFilterFloor * 1.25)));
-    unit_ = std::max(unit_, 1 / kFilterRange);
-    return unit_ <= kFilterRange;
+    return unit_ <= kFilterRange && unit_ >= 1 / kFilterRange;
   }
 
   // False if an element of these rows cannot be filtered.
@@ -206,10 +208,9 @@ class Pass {
     const auto outputs = static_cast<size_t>(kFilterMaxRows * columns_);
     const auto low = static_cast<size_t>(steps_ * columns_);
     const size_t wide = static_cast<size_t>(p_.k * columns_) * item();
-    WorkspaceScope w(Workspace::local(), wide + 2 * low * sizeof(int16_t) +
-                                             outputs * (3 * sizeof(int16_t) + 2 * sizeof(double)) +
-                                             static_cast<size_t>(columns_) * sizeof(double) +
-                                             9 * Workspace::kAlignment);
+    WorkspaceScope w(Workspace::local(),
+                     wide + 2 * low * sizeof(int16_t) + outputs * (3 * sizeof(int16_t) + 2 * sizeof(double)) +
+                         static_cast<size_t>(columns_) * sizeof(double) + 9 * Workspace::kAlignment);
     char* b = w.take<char>(wide);
     int16_t* b_low = w.take<int16_t>(low);
     int16_t* b_by_column = w.take<int16_t>(low);
@@ -313,9 +314,16 @@ const FilterKernels* choose_filter(Semiring semiring, DType dtype, int64_t m, in
   if (mode == FilterMode::never) return nullptr;
   const FilterKernels* found = find_filter(semiring, dtype);
   if (!found || mode == FilterMode::always) return found;
-  // Where it wins, measured on Zen 4: docs/performance.md.
-  const int64_t least = dtype == DType::f64 ? 384 : argmax ? 1024 : 1 << 30;
+  // From where it wins by a tenth or so, measured on Zen 4: docs/performance.md.
+  const int64_t least = dtype == DType::f64 ? (argmax ? 256 : 320) : (argmax ? 640 : 1536);
   return k >= least && m >= least / 2 && n >= least / 2 ? found : nullptr;
+}
+
+std::vector<DType> filtered_types() {
+  std::vector<DType> types;
+  for (const DType dtype : {DType::f32, DType::f64})
+    if (find_filter(Semiring::max_plus, dtype)) types.push_back(dtype);
+  return types;
 }
 
 bool run_filtered(const Product& product, int threads, const std::function<bool(const Product&)>& plain) {
