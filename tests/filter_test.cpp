@@ -1,11 +1,12 @@
 // Certified filtering against the plain kernels, bit by bit, on data that is easy, hard or hopeless for it.
+#include "filter.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "cases.h"
-#include "filter.h"
 #include "reference.h"
 #include "validate.h"
 
@@ -64,7 +65,8 @@ constexpr Kind kKinds[] = {
        const double x = static_cast<double>(d.line) / static_cast<double>(d.lines) - static_cast<double>(d.place) / 100;
        return -std::hypot(x, 1e-4 * d.random());
      }},
-    {"wide scales of rows", [](const Draw& d) { return std::pow(10.0, static_cast<double>(d.line % 40)) * d.normal(); }},
+    {"wide scales of rows",
+     [](const Draw& d) { return std::pow(10.0, static_cast<double>(d.line % 40)) * d.normal(); }},
     {"wide scales", [](const Draw& d) { return std::exp(10 * d.normal()); }},
     {"offsets of rows", [](const Draw& d) { return 1e3 * static_cast<double>(d.line) + d.normal(); }},
     {"rising", [](const Draw& d) { return 0.01 * static_cast<double>(d.place) + d.random(); }},
@@ -173,8 +175,8 @@ TEST_P(Filter, EqualsTheReferenceForAnyShapeAndStride) {
     options.threads = 1 + static_cast<int>(rng.below(4));
     Result expected = like;
     const DLTensor index = expected.argmax.dlpack();
-    reference::matmul(validate_matmul(semiring(), a.dlpack(), b.dlpack(), expected.c.dlpack(), argmax ? &index : nullptr,
-                                      options));
+    reference::matmul(
+        validate_matmul(semiring(), a.dlpack(), b.dlpack(), expected.c.dlpack(), argmax ? &index : nullptr, options));
     for (const std::string& isa : build_info().isas) {
       set_isa(isa);
       const Result got = product(semiring(), a, b, like, argmax, options, "always");

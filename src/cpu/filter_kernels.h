@@ -45,6 +45,7 @@ struct FilterRow {
 };
 
 struct FilterKernels {
+  int64_t least_values = 0, least_argmax = 0;  // the k from which it wins by a tenth or so, where m and n are not small
   int columns = 0;
   int rows[kFilterShapes] = {};  // fall, the last is 1
   FilterTileFn tile[kFilterShapes] = {};

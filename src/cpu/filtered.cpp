@@ -32,9 +32,12 @@ Workspace& shared_workspace() {
 // How much rescanning is worth while, in steps of rescan(): more than a plain product would take, and it gives up.
 class Budget {
  public:
-  // A step is about a cycle. What is free besides is at most some percent of the product.
-  Budget(int64_t outputs, int64_t k, int item)
-      : per_output_(static_cast<double>(k * item) / (8 * 12)),
+  // A step is about a cycle. Filtering an output saves a fourteenth of k of them with float64 values, twice that with
+  // argmax, and about a fiftieth with float32 (Zen 4). What is free besides is below a percent of the product.
+  Budget(int64_t outputs, int64_t k, int item, bool argmax)
+      : per_output_(static_cast<double>(k) / (item == 4 ? 48
+                                              : argmax  ? 8
+                                                        : 16)),
         free_(std::min(1e5, static_cast<double>(outputs) * per_output_ / 100)) {}
 
   // Counts; returns whether to go on.
@@ -64,7 +67,7 @@ class Pass {
         steps_(round_up(p_.k, kFilterChunk)),
         a_ld_(steps_ + kFilterChunk),  // rows do not share a set of L1
         rows_(std::clamp<int64_t>(kBlockBytes / (a_ld_ * int64_t{sizeof(int16_t)}), kFilterMaxRows, p_.m)),
-        budget_(p_.m * p_.n, p_.k, q_.bytes),
+        budget_(p_.m * p_.n, p_.k, q_.bytes, p_.argmax != nullptr),
         scope_(shared_workspace(), static_cast<size_t>(rows_ * a_ld_) * sizeof(int16_t) +
                                        static_cast<size_t>(rows_) * sizeof(double) + 2 * Workspace::kAlignment) {
     a_low_ = scope_.take<int16_t>(static_cast<size_t>(rows_ * a_ld_));
@@ -314,8 +317,7 @@ const FilterKernels* choose_filter(Semiring semiring, DType dtype, int64_t m, in
   if (mode == FilterMode::never) return nullptr;
   const FilterKernels* found = find_filter(semiring, dtype);
   if (!found || mode == FilterMode::always) return found;
-  // From where it wins by a tenth or so, measured on Zen 4: docs/performance.md.
-  const int64_t least = dtype == DType::f64 ? (argmax ? 256 : 320) : (argmax ? 640 : 1536);
+  const int64_t least = argmax ? found->least_argmax : found->least_values;
   return k >= least && m >= least / 2 && n >= least / 2 ? found : nullptr;
 }
 
