@@ -66,7 +66,7 @@ class Pass {
         panels_(ceil_div(p_.n, columns_)),
         steps_(round_up(p_.k, kFilterChunk)),
         a_ld_(steps_ + kFilterChunk),  // rows do not share a set of L1
-        rows_(std::clamp<int64_t>(kBlockBytes / (a_ld_ * int64_t{sizeof(int16_t)}), kFilterMaxRows, p_.m)),
+        rows_(std::min(p_.m, std::max<int64_t>(kBlockBytes / (a_ld_ * int64_t{sizeof(int16_t)}), kFilterMaxRows))),
         budget_(p_.m * p_.n, p_.k, q_.bytes, p_.argmax != nullptr),
         scope_(shared_workspace(), static_cast<size_t>(rows_ * a_ld_) * sizeof(int16_t) +
                                        static_cast<size_t>(rows_) * sizeof(double) + 2 * Workspace::kAlignment) {
