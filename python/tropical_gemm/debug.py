@@ -16,7 +16,8 @@ class LastPath(NamedTuple):
 def last_path() -> LastPath:
     """The path of the last product that this thread asked for and that a CPU computed.
 
-    "filtered" is certified filtering, "mixed" that it gave up on the way, as the data let it rule out too little.
+    "filtered" is certified filtering, "mixed" that it gave up on the way, as the data let it rule out too
+    little.
 
     >>> import numpy as np
     >>> import tropical_gemm as tg

@@ -21,7 +21,7 @@ static_assert(kPassSteps / kFilterChunk <= 32767);
 constexpr int64_t kBlockBytes = int64_t{32} << 20;
 constexpr int64_t kPreparedRows = 32;  // at a time by a thread
 // Outputs sampled for the unit: rows by columns in each of some places.
-constexpr int kPlaces = 4, kSampledRows = 8, kSampledColumns = 8;
+constexpr int64_t kPlaces = 4, kSampledRows = 8, kSampledColumns = 8;
 
 // The workspace of the calling thread is taken by its tasks; this one holds what they share.
 Workspace& shared_workspace() {
@@ -117,12 +117,12 @@ class Pass {
     char* row = Workspace::local().take<char>(static_cast<size_t>(p_.k) * item());
     char* panel = Workspace::local().take<char>(static_cast<size_t>(p_.k) * kSampledColumns * item());
     double farthest = 0;
-    for (int place = 0; place < kPlaces; ++place) {
-      const int64_t j = p_.n * (2 * place + 1) / (2 * kPlaces), cols = std::min<int64_t>(kSampledColumns, p_.n - j);
+    for (int64_t place = 0; place < kPlaces; ++place) {
+      const int64_t j = p_.n * (2 * place + 1) / (2 * kPlaces), cols = std::min(kSampledColumns, p_.n - j);
       double column_best[kSampledColumns], best[kSampledColumns];
       q_.pack_b(p_.b_source(0, p_.k, j, cols), panel, kSampledColumns);
-      if (!f_.best_of_columns(panel, kSampledColumns, p_.k, column_best)) return false;
-      for (int s = 0; s < kSampledRows; ++s) {
+      if (!f_.best_of_columns(panel, static_cast<int>(kSampledColumns), p_.k, column_best)) return false;
+      for (int64_t s = 0; s < kSampledRows; ++s) {
         const int64_t i = (p_.m * (2 * s + 1) / (2 * kSampledRows) + place * 7) % p_.m;
         int64_t ld = 0;
         double row_best = 0;
@@ -265,9 +265,9 @@ class Pass {
       }
       if (!in_place) store(i, j, rows, cols, values, index);
       i += rows;
-      p_.tally->filtered.fetch_add(rows * cols, std::memory_order_relaxed);
+      p_.tally->filtered.fetch_add(int64_t{rows} * cols, std::memory_order_relaxed);
       p_.tally->unproven.fetch_add(unproven, std::memory_order_relaxed);
-      if (!budget_.spend(work, rows * cols) && !always_) going = false;
+      if (!budget_.spend(work, int64_t{rows} * cols) && !always_) going = false;
     }
     return i;
   }
