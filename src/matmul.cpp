@@ -3,6 +3,7 @@
 
 #include "cpu/backend.h"
 #include "execute.h"
+#include "filter.h"
 #include "parallel.h"
 #include "tropical_gemm/version.h"
 #include "validate.h"
@@ -25,7 +26,9 @@ void matmul_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& 
   execute(validate_backward(semiring, grad_c, argmax, a, b, grad_a, grad_b, threads), a, cuda);
 }
 
-BuildInfo build_info() { return {TROPICAL_GEMM_VERSION, cpu::isa(), cpu::isas(), thread_count(0)}; }
+BuildInfo build_info() {
+  return {TROPICAL_GEMM_VERSION, cpu::isa(), cpu::isas(), thread_count(0), filter_mode_name(), cpu::filtered_types()};
+}
 
 void set_isa(std::string_view isa) { cpu::set_isa(isa); }
 

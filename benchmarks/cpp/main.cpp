@@ -91,6 +91,7 @@ void run(benchmark::State& state, const Row& row, Session& session) {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  tropical::set_filter("never");  // rows are about the plain kernels, but for those that say otherwise
   tropical::bench::Session session;
   for (const tropical::bench::Row& row : tropical::bench::all_rows())
     benchmark::RegisterBenchmark(

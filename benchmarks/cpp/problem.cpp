@@ -17,11 +17,13 @@ constexpr uint64_t kSeed = 20240607;
 constexpr int kSamples = 16;
 
 template <class T>
-T uniform(double range, std::mt19937_64& random) {
+T number(const Fill& fill, std::mt19937_64& random) {
+  const double range = fill.range;
   if constexpr (std::is_same_v<T, bool>) {
     return (random() & 1) != 0;
   } else if constexpr (is_float_v<T>) {
-    return narrow<T>(static_cast<wide_t<T>>(std::uniform_real_distribution<double>(-range, range)(random)));
+    const double x = fill.draw ? fill.draw(random) : std::uniform_real_distribution<double>(-range, range)(random);
+    return narrow<T>(static_cast<wide_t<T>>(x));
   } else {
     const auto limit = static_cast<int64_t>(range);
     return static_cast<T>(std::uniform_int_distribution<int64_t>(-limit, limit - 1)(random));
@@ -39,7 +41,7 @@ void fill(const HostTensor& tensor, const ProblemSpec& spec, uint64_t seed) {
   std::mt19937_64 random(seed);
   visit(spec.semiring, spec.dtype, [&]<class S, class T>() {
     T* data = tensor.data<T>();
-    for (int64_t i = 0; i < tensor.size(); ++i) data[i] = uniform<T>(spec.fill.range, random);
+    for (int64_t i = 0; i < tensor.size(); ++i) data[i] = number<T>(spec.fill, random);
     if (spec.fill.special == Special::none) return;
     const auto count = std::max<int64_t>(1, std::llround(spec.fill.share * static_cast<double>(tensor.size())));
     std::uniform_int_distribution<int64_t> place(0, tensor.size() - 1);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 
 #include "cpu/kernels.h"
@@ -17,6 +18,7 @@ struct Fill {
   double range = 1;
   Special special = Special::none;
   double share = 0;
+  double (*draw)(std::mt19937_64&) = nullptr;  // of floats, instead of uniform numbers
 };
 
 struct ProblemSpec {

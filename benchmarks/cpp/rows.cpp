@@ -185,6 +185,7 @@ std::vector<Row> all_rows() {
   rows.push_back({"backward/" + spec_name(spec), Quantity::ratio, 0, [spec] { return backward_to_values(spec); }});
   add_paths(rows);
   add_limits(rows);
+  add_filter(rows);
   return rows;
 }
 

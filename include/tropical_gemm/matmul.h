@@ -99,10 +99,26 @@ struct BuildInfo {
   std::string isa;                // the instruction set in use
   std::vector<std::string> isas;  // those compiled in that this machine can run, best first
   int max_threads;
+  std::string filter;           // certified filtering: "auto", "always" or "never"
+  std::vector<DType> filtered;  // the element types whose max_plus and min_plus it computes with this instruction set
 };
 TROPICAL_API BuildInfo build_info();
 // Chooses one of `isas` for the whole process (for tests and comparisons); "" restores the best.
 // The environment variable TROPICAL_GEMM_ISA sets it at start-up.
 TROPICAL_API void set_isa(std::string_view isa);
+
+// Certified filtering (docs/certified-filtering.md) rules most candidates out in a cheaper type and proves the rest. It
+// changes how long a product takes, never its result.
+enum class FilterMode { automatic, always, never };
+// "auto": where it pays; "always": wherever it can be proved, whatever it costs; "never". For the whole process, for
+// tests and comparisons; "" restores what the environment variable TROPICAL_GEMM_FILTER says, which is read at
+// start-up.
+TROPICAL_API void set_filter(std::string_view mode);
+// What the last product that this thread asked for did: how many outputs there were, how many of them the filter
+// computed, and how many of these it could not prove and computed anew.
+struct FilterReport {
+  int64_t outputs = 0, filtered = 0, unproven = 0;
+};
+TROPICAL_API FilterReport& last_filter();
 
 }  // namespace tropical

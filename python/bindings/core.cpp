@@ -192,6 +192,12 @@ nb::dict facts() {
   d["threads"] = build.max_threads;
   d["dtypes"] = nb::tuple(dtypes);
   d["semirings"] = semiring_table();
+  nb::dict filter;
+  filter["mode"] = build.filter;
+  nb::list filtered;
+  for (const DType dtype : build.filtered) filtered.append(dtype_name(dtype));
+  filter["dtypes"] = nb::tuple(filtered);
+  d["filter"] = filter;
   return d;
 }
 
@@ -243,6 +249,14 @@ NB_MODULE(_core, m) {
         nb::sig("def jax_custom_calls() -> tuple[tuple[int, int], list[tuple[str, str, object]]] | None"));
   m.def("cuda_info", &cuda_facts, nb::sig("def cuda_info() -> dict[str, typing.Any]"));
   m.def("info", &facts, nb::sig("def info() -> dict[str, typing.Any]"));
+  m.def("set_filter", &set_filter, nb::sig("def set_filter(mode: str, /) -> None"));
+  m.def(
+      "last_filter",
+      [] {
+        const FilterReport& report = last_filter();
+        return nb::make_tuple(report.outputs, report.filtered, report.unproven);
+      },
+      nb::sig("def last_filter() -> tuple[int, int, int]"));
   m.def("set_isa", &set_isa, nb::sig("def set_isa(isa: str, /) -> None"));
 }
 

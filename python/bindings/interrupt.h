@@ -67,8 +67,13 @@ void run_interruptible(double work, double watched, Options options, const Call&
   std::atomic<bool> cancel{false};
   options.cancel = &cancel;
   if (options.threads == 0) options.threads = build_info().max_threads;  // this thread's setting, not the new one's
-  run_watched(
-      cancel, [&] { call(options); }, [] {});
+  last_filter() = run_watched(
+      cancel,
+      [&] {
+        call(options);
+        return last_filter();  // that thread's, which ends here
+      },
+      [] {});
 }
 
 }  // namespace tropical::python

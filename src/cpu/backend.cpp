@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "cpu/filtered.h"
 #include "cpu/loops.h"
 #include "cpu/scan.h"
 #include "cpu/small.h"
@@ -69,7 +70,7 @@ class BatchCursor {
 // elements: on one thread or on many.
 class Member {
  public:
-  explicit Member(const MatmulParams& p) : p_(p), item_(0) {
+  Member(const MatmulParams& p, FilterTally& tally) : p_(p), item_(0) {
     visit_dtype(p.dtype, [&]<class In>() {
       item_ = sizeof(In);
       is_float_ = is_float_v<In>;
@@ -88,6 +89,8 @@ class Member {
     if (base_.n == 1) base_.b_col = base_.c_col = base_.argmax_col = 1;
     if (base_.k == 1) base_.a_col = 1;
     base_.kernels = kernels(Path::plain);
+    base_.filter = choose_filter(p.semiring, p.dtype, p.m, p.n, p.k, p.argmax.data != nullptr);
+    base_.tally = &tally;
   }
 
   Product at(const BatchCursor& cursor) const {
@@ -100,6 +103,7 @@ class Member {
   }
 
   bool is_float() const { return is_float_; }
+  bool filters() const { return base_.filter; }
   // Integers under + and *, and floats whose indices must not be touched twice, are looked at before the first write.
   bool looks_first() const { return is_float_ ? p_.accumulate && p_.argmax.data : new_values_; }
 
@@ -111,6 +115,7 @@ class Member {
                         : a.nan || b.nan || makes_nan(p_.semiring, a, b) ? Path::careful
                                                                          : Path::plain;
       q.kernels = kernels(path);
+      if (path != Path::plain) q.filter = nullptr;
       run(q);
       return;
     }
@@ -123,6 +128,7 @@ class Member {
   void mend(Product q, Run run) const {
     const auto [a, b] = facts(q);
     q.check_finite = false;
+    q.filter = nullptr;
     if (makes_nan(p_.semiring, a, b)) {
       q.kernels = kernels(Path::careful);
       run(q);
@@ -147,11 +153,14 @@ class Member {
   bool new_values_ = false;
 };
 
-bool run_serial(const Product& q) { return run_rectangle(q, {0, q.m, 0, q.lanes()}); }
+bool run_plain(const Product& q) { return run_rectangle(q, {0, q.m, 0, q.lanes()}); }
+
+bool run_serial(const Product& q) { return q.filter ? run_filtered(q, 1, run_plain) : run_plain(q); }
 
 // Cuts C into rectangles: columns first, in whole panels, as each rectangle packs the panels of B that it needs; rows
 // where there are too few panels.
 bool run_parallel(const Product& q, int threads) {
+  if (q.filter) return run_filtered(q, threads, [&](const Product& plain) { return run_parallel(plain, threads); });
   const TileFamily& f = q.argmax ? q.kernels->chunked : q.kernels->values;
   const int64_t panel = int64_t{f.lanes} * f.max_vectors;
   const int64_t panels = ceil_div(q.lanes(), panel);
@@ -194,7 +203,7 @@ bool all_finite(const Product& q, Source x, int64_t count, int64_t step) {
 void run_members(const MatmulParams& p, const Member& member, int64_t first, int64_t last) {
   BatchCursor cursor(p, first);
   const SmallPlan plan(member.at(cursor));
-  if (!plan || member.looks_first()) {
+  if (!plan || member.looks_first() || member.filters()) {
     for (int64_t g = first; g < last; ++g, cursor.next()) member.compute(member.at(cursor), run_serial);
     return;
   }
@@ -230,14 +239,12 @@ void fill_zero(const MatmulParams& p) {
   });
 }
 
-}  // namespace
-
-void matmul(const MatmulParams& params) {
+void run(const MatmulParams& params, FilterTally& tally) {
   const int64_t batches = params.batch.count();
   if (params.m == 0 || params.n == 0 || batches == 0) return;
   if (params.k == 0) return fill_zero(params);
   const MatmulParams p = oriented(params);
-  const Member member(p);
+  const Member member(p, tally);
   const double each = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const double work = each * static_cast<double>(batches);
   const int threads = work < kThreadWork ? 1 : thread_count(p.threads);
@@ -253,6 +260,14 @@ void matmul(const MatmulParams& params) {
   parallel_for(tasks, threads, [&](int64_t task, int) {
     run_members(p, member, batches * task / tasks, batches * (task + 1) / tasks);
   });
+}
+
+}  // namespace
+
+void matmul(const MatmulParams& params) {
+  FilterTally tally;
+  run(params, tally);
+  last_filter() = {params.m * params.n * params.batch.count(), tally.filtered, tally.unproven};
 }
 
 }  // namespace tropical::cpu

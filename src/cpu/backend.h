@@ -19,5 +19,7 @@ void graph_step(const GraphParams& params);
 std::string isa();
 std::vector<std::string> isas();
 void set_isa(std::string_view isa);
+// The element types that certified filtering is offered for.
+std::vector<DType> filtered_types();
 
 }  // namespace tropical::cpu

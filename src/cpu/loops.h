@@ -1,7 +1,9 @@
 // The blocked loops around the register tiles.
 #pragma once
 #include "cpu/blocking.h"
+#include "cpu/filter_kernels.h"
 #include "cpu/kernels.h"
+#include "filter.h"
 #include "params.h"
 #include "workspace.h"
 
@@ -10,6 +12,8 @@ namespace tropical::cpu {
 // One member of a batch on one path. Pointers are to element (0, 0), strides in elements of In.
 struct Product {
   const Kernels* kernels = nullptr;
+  const FilterKernels* filter = nullptr;  // for run_filtered, with the tally
+  FilterTally* tally = nullptr;
   const char* a = nullptr;
   const char* b = nullptr;
   char* c = nullptr;

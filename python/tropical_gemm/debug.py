@@ -1,0 +1,32 @@
+"""What the last product did inside; for tests and measurements, and free to change."""
+
+from typing import Literal, NamedTuple
+
+from . import _core
+
+
+class LastPath(NamedTuple):
+    """How a product was computed; the result is the same either way."""
+
+    path: Literal["plain", "filtered", "mixed"]
+    unproven: float
+    """The share of the filtered outputs that were not proven at once and were computed anew."""
+
+
+def last_path() -> LastPath:
+    """The path of the last product that this thread asked for and that a CPU computed.
+
+    "filtered" is certified filtering, "mixed" that it gave up on the way, as the data let it rule out too
+    little.
+
+    >>> import numpy as np
+    >>> import tropical_gemm as tg
+    >>> from tropical_gemm import debug
+    >>> c = tg.matmul(np.eye(2), np.eye(2))
+    >>> debug.last_path().path in ("plain", "filtered")
+    True
+    """
+    outputs, filtered, unproven = _core.last_filter()
+    path: Literal["plain", "filtered", "mixed"]
+    path = "plain" if filtered == 0 else "filtered" if filtered == outputs else "mixed"
+    return LastPath(path, unproven / max(filtered, 1))

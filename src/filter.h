@@ -1,0 +1,22 @@
+// Certified filtering, as both backends see it: whether it is used, and what the last product did. The method and its
+// proof are in docs/certified-filtering.md.
+#pragma once
+#include <atomic>
+
+#include "tropical_gemm/matmul.h"
+
+namespace tropical {
+
+// What set_filter or the environment asked for.
+FilterMode filter_mode();
+const char* filter_mode_name();
+
+// Collects a report over the threads of one product.
+struct FilterTally {
+  std::atomic<int64_t> filtered{0}, unproven{0};
+};
+
+// For tests alone: without its proof the filter returns wrong values, which a test must see.
+inline std::atomic<bool> filter_without_proof{false};
+
+}  // namespace tropical
