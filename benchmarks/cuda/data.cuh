@@ -5,9 +5,9 @@
 
 namespace tropical::cuda {
 
-enum class Data { uniform, normal, negative, mixed, infinities, nans, blocks };
-inline const char* const kDataNames[] = {"uniform",   "randn", "negative",    "mixed rows",
-                                         "-inf 30 %", "NaN",   "mixed blocks"};
+enum class Data { uniform, normal, negative, mixed, infinities, nans, blocks, integers, grid, huge };
+inline const char* const kDataNames[] = {"uniform", "randn",        "negative",        "mixed rows",     "-inf 30 %",
+                                         "NaN",     "mixed blocks", "integers 0..999", "grid and noise", "1e200 randn"};
 
 __device__ inline uint64_t hashed(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
@@ -34,6 +34,12 @@ __device__ inline double number(Data kind, int64_t row, uint64_t at, bool is_a) 
       return more % 100 < 30 || (is_a && row % 17 == 0) ? -INFINITY : normal;
     case Data::nans:
       return more % 20000 == 0 ? NAN : normal;
+    case Data::integers:
+      return floor(u * 1000);
+    case Data::grid:  // with differences below what f32 tells apart
+      return floor(u * 64) / 64 + v * 0x1p-30;
+    case Data::huge:
+      return 1e200 * normal;
     default:
       return normal;
   }

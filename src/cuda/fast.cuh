@@ -14,6 +14,7 @@ struct FastArgs {
   int k;                 // slots
   Found found;
   const int* facts;
+  const int* done;
   bool vectors;  // rows of C (and argmax) may be written in vectors
 };
 
@@ -41,7 +42,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) fast_product(co
   using Loop = Mainloop<Core, Tile, kA, kB, kTrack>;
   using T = typename Core::T;
   extern __shared__ __align__(16) unsigned char shared[];
-  if (is_flagged<Core>(q.facts)) return;
+  if (is_done(q.done) || is_flagged<Core>(q.facts)) return;
   const SlimArgs& p = q.p;
   const TilePlace place = place_of<Tile>(p, blockIdx.x);
   int64_t offset[4];
