@@ -55,7 +55,7 @@ enum class Filtering : int {
   unproven,  // for tests: as always, and what should be proved is believed
 };
 // How many outputs were computed in which way.
-struct FilterReport {
+struct FilterCounts {
   int64_t filtered = 0, plain = 0;
   int64_t rescanned = 0;  // of the filtered ones: not proved at once
 };
@@ -70,7 +70,7 @@ struct MatmulParams {
   bool accumulate = false;
   int64_t argmax_offset = 0;
   Filtering filtering = Filtering::automatic;
-  FilterReport* filter_report = nullptr;  // added to; in memory of the device that the matrices are on
+  FilterCounts* filter_counts = nullptr;  // added to; in memory of the device that the matrices are on
   int threads = 0;
   CancelFlag cancel;
 };

@@ -37,7 +37,8 @@ struct Place {
 struct FilterData {
   const char* name;
   double (*entry)(Place at, Draw& draw);
-  bool easy;  // nearly all outputs are proved at once
+  bool easy;           // nearly all outputs are proved at once
+  bool easy_in_float;  // entries rounded to float
 };
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -50,55 +51,67 @@ inline double distance(int64_t x, int64_t y) {
 }
 
 inline constexpr FilterData kFilterData[] = {
-    {"uniform", [](Place, Draw& d) { return d.unit(); }, true},
-    {"randn", [](Place, Draw& d) { return d.normal(); }, true},
-    {"all negative", [](Place, Draw& d) { return -d.unit() - 1e-3; }, true},
-    {"log-probabilities", [](Place, Draw& d) { return std::log(d.unit() + 0x1p-53); }, true},
-    {"integers 0..999", [](Place, Draw& d) { return d.grid(1000); }, true},
-    {"integers 0..9", [](Place, Draw& d) { return d.grid(10); }, true},
-    {"integers -2..2", [](Place, Draw& d) { return d.grid(5) - 2; }, true},
-    {"constant", [](Place, Draw&) { return 0.1; }, true},
+    {"uniform", [](Place, Draw& d) { return d.unit(); }, true, true},
+    {"randn", [](Place, Draw& d) { return d.normal(); }, true, true},
+    {"all negative", [](Place, Draw& d) { return -d.unit() - 1e-3; }, true, true},
+    {"log-probabilities", [](Place, Draw& d) { return std::log(d.unit() + 0x1p-53); }, true, true},
+    {"integers 0..999", [](Place, Draw& d) { return d.grid(1000); }, true, true},
+    {"integers 0..9", [](Place, Draw& d) { return d.grid(10); }, true, true},
+    {"integers -2..2", [](Place, Draw& d) { return d.grid(5) - 2; }, true, true},
+    {"constant", [](Place, Draw&) { return 0.1; }, true, true},
     {"0, -0, -1", [](Place, Draw& d) { return d.one_in(3)   ? -0.0
                                               : d.one_in(2) ? 0.0
-                                                            : -1.0; }, false},
-    {"cents", [](Place, Draw& d) { return d.grid(1000) * 0.01; }, false},
-    {"thousandths on integers", [](Place, Draw& d) { return d.grid(1000) + 1e-3 * d.grid(8); }, false},
-    {"1/64 grid with 2^-30", [](Place, Draw& d) { return d.grid(64) * 0x1p-6 + d.unit() * 0x1p-30; }, false},
-    {"2^-20 grid with 2^-45", [](Place, Draw& d) { return d.grid(1 << 20) * 0x1p-20 + d.unit() * 0x1p-45; }, false},
-    {"integers with 1e-9", [](Place, Draw& d) { return d.grid(100) + 1e-9 * d.unit(); }, false},
-    {"1e12 + uniform", [](Place, Draw& d) { return 1e12 + d.unit(); }, false},
-    {"1e5 against -1e5", [](Place p, Draw& d) { return (p.is_a ? 1e5 : -1e5) + 1e-3 * d.normal(); }, true},
-    {"-1e30 for no edge", [](Place, Draw& d) { return d.one_in(2) ? -1e30 : 1e6 + 100 * d.unit(); }, true},
-    {"rows of either sign", [](Place p, Draw& d) { return p.is_a && p.line % 2 ? -10 - d.unit() : d.unit(); }, true},
+                                                            : -1.0; }, false, false},
+    {"cents", [](Place, Draw& d) { return d.grid(1000) * 0.01; }, false, false},
+    {"thousandths on integers", [](Place, Draw& d) { return d.grid(1000) + 1e-3 * d.grid(8); }, false, false},
+    {"1/64 grid with 2^-30", [](Place, Draw& d) { return d.grid(64) * 0x1p-6 + d.unit() * 0x1p-30; }, false, false},
+    {"2^-20 grid with 2^-45", [](Place, Draw& d) { return d.grid(1 << 20) * 0x1p-20 + d.unit() * 0x1p-45; }, false,
+     false},
+    {"integers with 1e-9", [](Place, Draw& d) { return d.grid(100) + 1e-9 * d.unit(); }, false, false},
+    {"1e12 + uniform", [](Place, Draw& d) { return 1e12 + d.unit(); }, false, false},
+    {"1e5 against -1e5", [](Place p, Draw& d) { return (p.is_a ? 1e5 : -1e5) + 1e-3 * d.normal(); }, true, false},
+    {"-1e30 for no edge", [](Place, Draw& d) { return d.one_in(2) ? -1e30 : 1e6 + 100 * d.unit(); }, true, false},
+    {"rows of either sign", [](Place p, Draw& d) { return p.is_a && p.line % 2 ? -10 - d.unit() : d.unit(); }, true,
+     true},
     {"rows of all scales",
      [](Place p, Draw& d) {
        return d.normal() * std::exp(20 * Draw(static_cast<uint64_t>(2 * p.line + p.is_a)).normal());
      },
-     false},
+     false, false},
     {"exp(20 randn)", [](Place p, Draw& d) { return d.one_in(10) ? 0 : std::exp(20 * d.normal()) * (p.is_a ? 1 : -1); },
-     false},
-    {"rising with k", [](Place p, Draw& d) { return 1e-3 * static_cast<double>(p.k) + d.unit(); }, true},
+     false, false},
+    {"rising with k", [](Place p, Draw& d) { return 1e-3 * static_cast<double>(p.k) + d.unit(); }, true, true},
     {"two hops in a plane",
-     [](Place p, Draw&) { return -distance(p.is_a ? p.line : p.line + (1 << 20), p.k + (1 << 21)); }, false},
-    {"denormals", [](Place, Draw& d) { return d.grid(1000) * 5e-324; }, false},
-    {"1e-310", [](Place, Draw& d) { return 1e-310 * d.unit(); }, false},
-    {"1e200 randn", [](Place, Draw& d) { return 1e200 * d.normal(); }, false},
-    {"sums that overflow", [](Place, Draw& d) { return 1.7e308 * (2 * d.unit() - 1); }, false},
-    {"sums that overflow downwards", [](Place, Draw& d) { return -1e308 - 7e307 * d.unit(); }, false},
-    {"NaN in places", [](Place, Draw& d) { return d.one_in(5000) ? -std::nan("") : d.normal(); }, true},
+     [](Place p, Draw&) { return -distance(p.is_a ? p.line : p.line + (1 << 20), p.k + (1 << 21)); }, false, false},
+    {"denormals", [](Place, Draw& d) { return d.grid(1000) * 5e-324; }, false, false},
+    {"1e-310", [](Place, Draw& d) { return 1e-310 * d.unit(); }, false, false},
+    {"1e200 randn", [](Place, Draw& d) { return 1e200 * d.normal(); }, false, false},
+    {"sums that overflow", [](Place, Draw& d) { return 1.7e308 * (2 * d.unit() - 1); }, false, false},
+    {"sums that overflow downwards", [](Place, Draw& d) { return -1e308 - 7e307 * d.unit(); }, false, false},
+    {"NaN in places", [](Place, Draw& d) { return d.one_in(5000) ? -std::nan("") : d.normal(); }, true, true},
     {"NaN and -inf", [](Place, Draw& d) { return d.one_in(999) ? std::nan("")
                                                  : d.one_in(3) ? -kInf
-                                                               : d.unit(); },
+                                                               : d.unit(); }, true,
      true},
-    {"inf in places", [](Place, Draw& d) { return d.one_in(5000) ? kInf : d.normal(); }, false},
+    {"inf in places", [](Place, Draw& d) { return d.one_in(5000) ? kInf : d.normal(); }, false, false},
     {"both infinities", [](Place, Draw& d) { return d.one_in(999)  ? kInf
                                                     : d.one_in(50) ? -kInf
-                                                                   : d.normal(); }, false},
+                                                                   : d.normal(); }, false,
+     false},
     {"-inf 30 %, whole rows",
-     [](Place p, Draw& d) { return d.bits() % 10 < 3 || (p.is_a && p.line % 17 == 0) ? -kInf : d.normal(); }, true},
+     [](Place p, Draw& d) { return d.bits() % 10 < 3 || (p.is_a && p.line % 17 == 0) ? -kInf : d.normal(); }, true,
+     true},
     {"-inf 70 %, whole columns",
-     [](Place p, Draw& d) { return d.bits() % 10 < 7 || (!p.is_a && p.line % 5 == 0) ? -kInf : d.grid(9); }, true},
-    {"nothing but -inf", [](Place, Draw&) { return -kInf; }, true},
+     [](Place p, Draw& d) { return d.bits() % 10 < 7 || (!p.is_a && p.line % 5 == 0) ? -kInf : d.grid(9); }, true,
+     true},
+    {"1e38 randn", [](Place, Draw& d) { return 5e37 * d.normal(); }, true, true},
+    {"1e6 + randn", [](Place, Draw& d) { return 1e6 + d.normal(); }, true, false},
+    {"distances of many scales",
+     [](Place p, Draw& d) {
+       return -std::exp(d.normal()) * std::pow(10, 4 * Draw(static_cast<uint64_t>(p.line)).unit() - 2);
+     },
+     true, false},
+    {"nothing but -inf", [](Place, Draw&) { return -kInf; }, true, true},
 };
 
 // A row-major matrix of rows x cols, where `is_a`: (line, k), else (k, line).

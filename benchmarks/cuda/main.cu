@@ -197,31 +197,45 @@ void edges() {
   }
 }
 
-// Products of f64 through bounds over the plain kernels of the same run.
-void filtered() {
-  constexpr Goals kFiltered[] = {{1024, 0, 0}, {2048, 1.7, 0}, {4096, 2.0, .93}, {8192, 2.2, .93}};
-  for (const auto& [n, easy, hard] : kFiltered) {
-    const auto each = [&](Data data, bool is_easy, double goal) {
-      const std::string name = "f64 n=" + text(n) + " " + kDataNames[int(data)];
-      const std::string what = std::string("f64 filter, ") + (is_easy ? "" : "not worth it, ") + "n = " + text(n);
+// Products through bounds over the plain kernels of the same run; goals of values and of argmax.
+struct FilterGoals {
+  int64_t n;
+  double values, argmax, hard;
+};
+template <class T>
+void filtered(const char* type, std::initializer_list<FilterGoals> goals, std::initializer_list<Data> easy,
+              std::initializer_list<Data> hard) {
+  for (const FilterGoals& goal : goals) {
+    const int64_t n = goal.n;
+    const auto each = [&](Data data, bool is_easy) {
+      const std::string name = std::string(type) + " n=" + text(n) + " " + kDataNames[int(data)];
+      const std::string what = std::string(type) + " filter, n = " + text(n) + (is_easy ? "" : ", not worth it");
       double values = 0;
       for (const bool argmax : {false, true}) {
+        const std::string kind = argmax ? " argmax" : "";
         Options o{Semiring::max_plus, data, argmax};
-        const double s = row<double>("filter", name + (argmax ? " argmax" : ""), n, n, n, o);
+        const double s = row<T>("filter", name + kind, n, n, n, o);
         o.filtering = Filtering::never;
-        const double plain = row<double>("filter", name + (argmax ? " argmax" : "") + " plain", n, n, n, o);
+        const double plain = row<T>("filter", name + kind + " plain", n, n, n, o);
         if (s == 0 || plain == 0) continue;
         std::printf("|   %.2fx |\n", plain / s);
-        if (goal > 0) table.add(what + (argmax ? ", argmax" : ""), plain / s, Table::at_least, goal, "x plain");
-        if (argmax && is_easy && goal > 0)
+        const double least = !is_easy ? goal.hard : argmax ? goal.argmax : goal.values;
+        if (least > 0) table.add(what + kind, plain / s, Table::at_least, least, "x plain");
+        if (argmax && is_easy && sizeof(T) == 8)
           table.add(what + ", argmax over values", s / values, Table::at_most, 1.03, "");
         values = s;
       }
     };
-    for (const Data data : {Data::uniform, Data::normal, Data::negative, Data::integers, Data::nans, Data::infinities})
-      each(data, true, easy);
-    for (const Data data : {Data::grid, Data::huge}) each(data, false, hard);
+    for (const Data data : easy) each(data, true);
+    for (const Data data : hard) each(data, false);
   }
+}
+void filtered() {
+  filtered<double>("f64", {{2048, 1.7, 1.7, 0}, {4096, 2.0, 2.0, .93}, {8192, 2.2, 2.2, .93}},
+                   {Data::uniform, Data::normal, Data::negative, Data::integers, Data::nans, Data::infinities},
+                   {Data::grid, Data::huge});
+  filtered<float>("f32", {{2048, 0, 0, 0}, {4096, 1.2, 1.45, .93}, {8192, 1.35, 1.6, .93}},
+                  {Data::uniform, Data::normal, Data::logs, Data::integers}, {Data::points});
 }
 
 template <class T>

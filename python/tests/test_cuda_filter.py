@@ -1,4 +1,4 @@
-"""Float64 products through bounds on the GPU are the plain ones in every bit, whichever way the environment asks for."""
+"""Float64 products through bounds on the GPU are the plain ones in every bit."""
 
 import os
 import subprocess

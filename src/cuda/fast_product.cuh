@@ -265,9 +265,9 @@ class FastProduct {
       const bool vectors = ra.k_contiguous(r.batch, 4, sizeof(float)) && rb.k_contiguous(r.batch, 4, sizeof(float));
       const int64_t blocks = ceil_div(r.m, 8) * ceil_div(r.n, 32) * r.batch.count;
       if (vectors)
-        launch<&recover<Core, kChunk, true>>(call.target, blocks, 256, 0, r, q.found);
+        launch<&recover<Core, kChunk, true>>(call.target, blocks, 256, 0, r, q.found, call.done);
       else
-        launch<&recover<Core, kChunk, false>>(call.target, blocks, 256, 0, r, q.found);
+        launch<&recover<Core, kChunk, false>>(call.target, blocks, 256, 0, r, q.found, call.done);
     }
 
     Side side_a() const { return {original.a, original.a_row, original.a_col, original.m, original.k, 0}; }

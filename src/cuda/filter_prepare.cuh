@@ -2,28 +2,34 @@
 // probe of whether the data are worth it.
 #pragma once
 #include "filter_args.cuh"
-#include "stages.cuh"
 
 namespace tropical::cuda::filter {
 
 inline constexpr int kPeakLines = 32, kPeakSteps = 256;
-inline constexpr int kPackLines = 64, kPackSteps = 32;
-inline constexpr int kThreads = 256, kWarps = kThreads / 32;
+inline constexpr int kPackLines = 64;
+template <class F>
+inline constexpr int kPackSteps = 128 / static_cast<int>(sizeof(typename F::Entry));  // a line of the cache
 
-// Blocks that look at one operand, then those at the other.
-inline int64_t peak_blocks(const Side& x, int64_t k) {
+// Blocks that look at one operand; those of A come first.
+template <class F>
+int64_t peak_blocks(const Side<F>& x, int64_t k) {
   return int64_t{(x.lines + kPeakLines - 1) / kPeakLines} * ((k + kPeakSteps - 1) / kPeakSteps);
 }
-inline int64_t pack_blocks(const Side& x, int steps) { return int64_t{x.padded / kPackLines} * (steps / kPackSteps); }
+template <class F>
+int64_t pack_blocks(const Side<F>& x, int steps) {
+  return int64_t{x.padded / kPackLines} * (steps / kPackSteps<F>);
+}
 
-__device__ inline bool along_k(const Side& x) {
+template <class F>
+__device__ inline bool along_k(const Side<F>& x) {
   return (x.step < 0 ? -x.step : x.step) < (x.line < 0 ? -x.line : x.line);
 }
 
-template <class S>
-__global__ void __launch_bounds__(kThreads) peaks(const __grid_constant__ Args q, unsigned blocks_of_a) {
+template <class S, class F>
+__global__ void __launch_bounds__(kThreads) peaks(const __grid_constant__ Args<F> q, unsigned blocks_of_a) {
+  using T = typename F::In;
   const bool is_a = blockIdx.x < blocks_of_a;
-  const Side& x = is_a ? q.a : q.b;
+  const Side<F>& x = is_a ? q.a : q.b;
   const unsigned block = is_a ? blockIdx.x : blockIdx.x - blocks_of_a;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int k_size = static_cast<int>(q.p.k);
@@ -31,39 +37,36 @@ __global__ void __launch_bounds__(kThreads) peaks(const __grid_constant__ Args q
   const int line0 = static_cast<int>(block % across * kPeakLines), k0 = static_cast<int>(block / across * kPeakSteps);
   const int k_end = min(k0 + kPeakSteps, k_size);
   bool infinite = false;
-  double peak = lowest<double>();
+  T peak = lowest<T>();
   int nan = 0;
-  const auto meet = [&](double entry, int k) {
-    const double v = oriented<S>(entry);
-    infinite |= v == highest<double>();
+  const auto meet = [&](T v, int k) {
+    infinite |= v == highest<T>();
     nan = v != v ? max(nan, k_size - k) : nan;
     peak = v > peak ? v : peak;
   };
   const auto tell = [&](int line) {
-    if (peak > lowest<double>()) atomicMax(x.peak + line, key_of(peak));
+    if (peak > lowest<T>()) atomicMax(x.peak + line, key_of(peak));
     if (nan > 0) atomicMax(x.nan + line, nan);
   };
   if (along_k(x)) {
     for (int line = line0 + warp; line < min(line0 + kPeakLines, x.lines); line += kWarps) {
-      peak = lowest<double>(), nan = 0;
-      const double* from = x.data + line * x.line;
+      peak = lowest<T>(), nan = 0;
 #pragma unroll 8
-      for (int k = k0 + lane; k < k_end; k += 32) meet(from[k * x.step], k);
+      for (int k = k0 + lane; k < k_end; k += 32) meet(entry_of<S>(x, line, k), k);
 #pragma unroll
       for (int d = 16; d > 0; d /= 2) {
-        const double other = __shfl_xor_sync(~0u, peak, d);
+        const T other = __shfl_xor_sync(~0u, peak, d);
         peak = other > peak ? other : peak;
         nan = max(nan, __shfl_xor_sync(~0u, nan, d));
       }
       if (lane == 0) tell(line);
     }
   } else {
-    __shared__ double peaks_of[kWarps][32];
+    __shared__ T peaks_of[kWarps][32];
     __shared__ int nans_of[kWarps][32];
     const int line = min(line0 + lane, x.lines - 1);
-    const double* from = x.data + line * x.line;
 #pragma unroll 8
-    for (int k = k0 + warp; k < k_end; k += kWarps) meet(from[k * x.step], k);
+    for (int k = k0 + warp; k < k_end; k += kWarps) meet(entry_of<S>(x, line, k), k);
     peaks_of[warp][lane] = peak, nans_of[warp][lane] = nan;
     __syncthreads();
     if (warp == 0) {
@@ -77,82 +80,107 @@ __global__ void __launch_bounds__(kThreads) peaks(const __grid_constant__ Args q
   if (infinite) q.state->infinite = 1;
 }
 
-template <class S>
-__global__ void __launch_bounds__(kThreads) pack_bounds(const __grid_constant__ Args q, unsigned blocks_of_a) {
+// Numbers that look random, the same in every run.
+struct Picks {
+  unsigned hash;
+  __device__ explicit Picks(unsigned seed) : hash((seed + 1) * 2654435761u) {}
+  __device__ int below(int64_t size) {
+    hash = (hash ^ hash >> 15) * 2246822519u;
+    hash = (hash ^ hash >> 13) * 3266489917u;
+    return static_cast<int>((uint64_t{hash} * static_cast<uint64_t>(size)) >> 32);
+  }
+};
+
+// Fixed point: a block looks at 32 outputs of a row, all of K.
+template <class S, class F>
+__global__ void __launch_bounds__(kThreads) measure(const __grid_constant__ Args<F> q) {
   if (q.state->infinite) return;
-  constexpr int kEach = kPackLines * kPackSteps / kThreads;
-  __shared__ float tile[kPackSteps][kPackLines + 1];
+  __shared__ float nearest[kWarps][32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  Picks pick(blockIdx.x);
+  const int row = pick.below(q.p.m), col = min(pick.below(q.p.n) / 32 * 32 + lane, static_cast<int>(q.p.n) - 1);
+  const float r = shift_of(q.a, row), c = shift_of(q.b, col);
+  float distance = highest<float>();
+#pragma unroll 8
+  for (int k = warp; k < q.p.k; k += kWarps)
+    distance = fminf(distance, (r - entry_of<S>(q.a, row, k)) + (c - entry_of<S>(q.b, col, k)));
+  nearest[warp][lane] = distance;
+  __syncthreads();
+  if (warp > 0) return;
+  for (int w = 1; w < kWarps; ++w) distance = fminf(distance, nearest[w][lane]);
+  if (!(distance < highest<float>())) distance = 0;  // an output of -inf, or NaN
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) distance = fmaxf(distance, __shfl_xor_sync(~0u, distance, d));
+  if (lane == 0) atomicMax(reinterpret_cast<int*>(&q.state->spread), __float_as_int(distance));
+}
+
+template <class S, class F>
+__global__ void __launch_bounds__(kThreads) pack_bounds(const __grid_constant__ Args<F> q, unsigned blocks_of_a) {
+  if (q.state->infinite) return;
+  using Entry = typename F::Entry;
+  constexpr int kSteps = kPackSteps<F>, kEach = kPackLines * kSteps / kThreads;
+  __shared__ Entry tile[kSteps][kPackLines + 4 / sizeof(Entry)];
   const bool is_a = blockIdx.x < blocks_of_a;
-  const Side& x = is_a ? q.a : q.b;
+  const Side<F>& x = is_a ? q.a : q.b;
   const unsigned block = is_a ? blockIdx.x : blockIdx.x - blocks_of_a;
   const unsigned across = x.padded / kPackLines;
-  const int line0 = static_cast<int>(block % across * kPackLines), k0 = static_cast<int>(block / across * kPackSteps);
+  const int line0 = static_cast<int>(block % across * kPackLines), k0 = static_cast<int>(block / across * kSteps);
   const int thread = static_cast<int>(threadIdx.x), k_size = static_cast<int>(q.p.k);
   // Neighbouring threads read neighbours in memory.
   const bool by_k = along_k(x);
-  const int step = by_k ? thread % kPackSteps : thread / kPackLines;
-  const int line = by_k ? thread / kPackSteps : thread % kPackLines;
-  const int more_steps = by_k ? 0 : kThreads / kPackLines, more_lines = by_k ? kThreads / kPackSteps : 0;
-  double entry[kEach];
-  unsigned long long key[kEach];
+  const int step = by_k ? thread % kSteps : thread / kPackLines, line = by_k ? thread / kSteps : thread % kPackLines;
+  const int more_steps = by_k ? 0 : kThreads / kPackLines, more_lines = by_k ? kThreads / kSteps : 0;
+  typename F::In value[kEach], shift[kEach];
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int at = min(line0 + line + e * more_lines, x.lines - 1), k = min(k0 + step + e * more_steps, k_size - 1);
-    entry[e] = x.data[at * x.line + k * x.step];
-    key[e] = x.peak[at];
+    value[e] = entry_of<S>(x, at, k);
+    shift[e] = shift_of(x, at);
   }
+  const float unit = q.unit();
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int l = line + e * more_lines, s = step + e * more_steps;
     const bool inside = line0 + l < x.lines && k0 + s < k_size;
-    tile[s][l] = inside ? bound_of(oriented<S>(entry[e]), shift_of(key[e])) : lowest<float>();
+    tile[s][l] = inside ? F::entry(value[e], shift[e], q.argmax ? reach(shift[e]) : 0, unit) : F::nothing();
   }
   __syncthreads();
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const int l = thread % kPackLines, s = thread / kPackLines + e * (kThreads / kPackLines);
-    x.by_k[int64_t{k0 + s} * x.padded + line0 + l] = tile[s][l];
+    const int64_t at = int64_t{k0 + s} * x.padded + line0 + l;
+    // The loop takes pairs of columns; a row's entry comes twice then.
+    if (sizeof(Entry) == 2 && is_a)
+      static_cast<uint32_t*>(x.by_k)[at] = 0x10001u * static_cast<uint32_t>(tile[s][l]);
+    else
+      static_cast<Entry*>(x.by_k)[at] = tile[s][l];
   }
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
-    const int s = thread % kPackSteps, l = thread / kPackSteps + e * (kThreads / kPackSteps);
+    const int s = thread % kSteps, l = thread / kSteps + e * (kThreads / kSteps);
     x.by_line[int64_t{line0 + l} * q.steps + k0 + s] = tile[s][l];
   }
 }
 
-// Four neighbouring k of one output: the bits of their bounds.
-__device__ __forceinline__ void four_bounds(const float* a, const float* b, uint32_t (&u)[4]) {
-  const auto x = *reinterpret_cast<const Vector<float, 4>*>(a);
-  const auto y = *reinterpret_cast<const Vector<float, 4>*>(b);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) u[i] = bits_of(add_up(x.x[i], y.x[i]));
-}
-
 // A warp for each of some outputs: all of K, as the loop and the recovery would see it. What is not proved counts, and
 // so do the candidates that its rescan would have to add.
-template <class S, bool kArgmax>
-__global__ void __launch_bounds__(kThreads) probe(const __grid_constant__ Args q) {
+template <class S, class F, bool kArgmax>
+__global__ void __launch_bounds__(kThreads) probe(const __grid_constant__ Args<F> q) {
   if (q.state->infinite) return;
+  constexpr int kFew = kAtOnce<F>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const unsigned sample = blockIdx.x * kWarps + threadIdx.x / 32;
-  // Spread like random numbers, the same in every run.
-  unsigned hash = (sample + 1) * 2654435761u;
-  const auto below = [&](int64_t size) {
-    hash = (hash ^ hash >> 15) * 2246822519u;
-    hash = (hash ^ hash >> 13) * 3266489917u;
-    return static_cast<int>((uint64_t{hash} * static_cast<uint64_t>(size)) >> 32);
-  };
-  const int row = below(q.p.m), col = below(q.p.n);
-  const float* a = q.a.by_line + int64_t{row} * q.steps;
-  const float* b = q.b.by_line + int64_t{col} * q.steps;
+  Picks pick(blockIdx.x * kWarps + threadIdx.x / 32);
+  const int row = pick.below(q.p.m), col = pick.below(q.p.n);
+  const auto* a = q.a.by_line + int64_t{row} * q.steps;
+  const auto* b = q.b.by_line + int64_t{col} * q.steps;
   uint32_t best = ~0u, second = ~0u;
   int index = 0;
 #pragma unroll 4
-  for (int k = lane * 4; k < q.steps; k += 128) {
-    uint32_t u[4];
-    four_bounds(a + k, b + k, u);
+  for (int k = lane * kFew; k < q.steps; k += 32 * kFew) {
+    uint32_t u[kFew];
+    sums<F>(few_at<F>(a + k), few_at<F>(b + k), u);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kFew; ++i) {
       second = min(second, max(best, u[i]));
       if (u[i] < best) best = u[i], index = k + i;
     }
@@ -165,16 +193,18 @@ __global__ void __launch_bounds__(kThreads) probe(const __grid_constant__ Args q
     if (other < best || (other == best && other_index < index)) best = other, index = other_index;
   }
   if (q.a.nan[row] || q.b.nan[col]) return;
-  const double r = shift_of(q.a.peak[row]), c = shift_of(q.b.peak[col]);
-  const double v = candidate<S>(q, row, col, index);
-  if (proven<kArgmax>(v, r, c, best, near(second, best))) return;
-  const float least = threshold(v, r, c);
+  const auto r = shift_of(q.a, row), c = shift_of(q.b, col);
+  const auto v = candidate<S>(q, row, col, index);
+  const float unit = q.unit();
+  if constexpr (std::is_same_v<F, ByFloat>) second = F::second(second - best <= F::kSlack, best);
+  if (proven<F, kArgmax>(v, r, c, best, second, unit)) return;
+  const uint32_t limit = F::limit(v, r, c, unit);
   uint32_t count = 0;
-  for (int k = lane * 4; k < q.steps; k += 128) {
-    uint32_t u[4];
-    four_bounds(a + k, b + k, u);
+  for (int k = lane * kFew; k < q.steps; k += 32 * kFew) {
+    uint32_t u[kFew];
+    sums<F>(few_at<F>(a + k), few_at<F>(b + k), u);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) count += !(__uint_as_float(u[i]) < least);
+    for (int i = 0; i < kFew; ++i) count += u[i] <= limit;
   }
 #pragma unroll
   for (int d = 1; d < 32; d *= 2) count += __shfl_xor_sync(~0u, count, d);

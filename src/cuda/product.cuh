@@ -91,11 +91,11 @@ void fast_or_generic(const ProductArgs& args, Call& call) {
   generic<S, In, kArgmax>(args, call, facts);
 }
 
-// Through f32 bounds, one member of the batch after the other: true if the product goes that way. The plain kernels
+// Through cheap bounds, one member of the batch after the other: true if the product goes that way. The plain kernels
 // follow for data that it leaves to them.
 template <class S, class In, bool kArgmax>
 bool filtered(const ProductArgs& args, const MatmulParams& p, Call& call) {
-  if (!filter_applies(args, p.filtering, call.target)) return false;
+  if (!filter_applies<In>(args, p.filtering, call.target)) return false;
   const Scratch start = call.scratch;
   for (int64_t member = 0; member < args.batch.count; ++member) {
     int64_t offset[4];
@@ -107,7 +107,7 @@ bool filtered(const ProductArgs& args, const MatmulParams& p, Call& call) {
     if (kArgmax) one.argmax += offset[3];
     Call own{call.target, start};
     Scratch bounds = start;
-    own.done = filter_product<S, kArgmax>(one, p.filtering, p.filter_report, own, bounds);
+    own.done = filter_product<S, In, kArgmax>(one, p.filtering, p.filter_counts, own, bounds);
     fast_or_generic<S, In, kArgmax>(one, own);
     call.scratch.reach(std::max(bounds.used(), own.scratch.used()));
   }
