@@ -2,12 +2,17 @@
 
 namespace tropical::cuda {
 
-#define TG_FILTER(S, In, kArgmax) \
-  template const int* filter_product<S, In, kArgmax>(const ProductArgs&, Filtering, FilterCounts*, Call&, Scratch&);
-#define TG_FILTERS(In)                                                            \
-  template bool filter_applies<In>(const ProductArgs&, Filtering, const Target&); \
-  TG_FILTER(MaxPlus, In, false) TG_FILTER(MaxPlus, In, true) TG_FILTER(MinPlus, In, false) TG_FILTER(MinPlus, In, true)
-TG_FILTERS(double)
-TG_FILTERS(float)
+template bool filter_applies<double>(const ProductArgs&, Filtering, const Target&);
+template bool filter_applies<float>(const ProductArgs&, Filtering, const Target&);
+
+using Product = const int*(const ProductArgs&, Filtering, FilterCounts*, Call&, Scratch&);
+template Product filter_product<MaxPlus, double, false>;
+template Product filter_product<MaxPlus, double, true>;
+template Product filter_product<MinPlus, double, false>;
+template Product filter_product<MinPlus, double, true>;
+template Product filter_product<MaxPlus, float, false>;
+template Product filter_product<MaxPlus, float, true>;
+template Product filter_product<MinPlus, float, false>;
+template Product filter_product<MinPlus, float, true>;
 
 }  // namespace tropical::cuda
