@@ -6,16 +6,16 @@
 #include <cfenv>
 #include <vector>
 
+#include "cases.h"
 #include "cuda/filter_math.h"
 #include "filter_data.h"
-#include "host_tensor.h"
 
 namespace tropical::testing {
 namespace {
 
 using namespace cuda::filter;
 
-constexpr int64_t kRows = 24, kCols = 24, kSteps = 1100;
+constexpr int64_t kRows = kFew ? 8 : 24, kCols = kRows, kSteps = 1100;
 
 template <class T>
 struct Result {
@@ -157,8 +157,8 @@ TEST_P(FilterCudaOn, DoubleArgmax) { expect<ByFloat, true>(GetParam().easy); }
 TEST_P(FilterCudaOn, FloatValues) { expect<ByFixed, false>(GetParam().easy_in_float); }
 TEST_P(FilterCudaOn, FloatArgmax) { expect<ByFixed, true>(GetParam().easy_in_float); }
 
-INSTANTIATE_TEST_SUITE_P(Data, FilterCudaOn, ::testing::ValuesIn(kFilterData), [](const auto& info) {
-  std::string name = info.param.name;
+INSTANTIATE_TEST_SUITE_P(Data, FilterCudaOn, ::testing::ValuesIn(kFilterData), [](const auto& data) {
+  std::string name = data.param.name;
   std::erase_if(name, [](char x) { return !std::isalnum(static_cast<unsigned char>(x)); });
   return name;
 });
