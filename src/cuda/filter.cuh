@@ -45,8 +45,8 @@ bool filter_applies(const ProductArgs& p, Filtering filtering, const Target& tar
   if (p.k == 0 || p.k > kMostSteps || std::max(p.m, p.n) > kMostLines) return false;
   if (!kDouble && std::max({p.m, p.n, p.k}) <= 32) return false;
   if (filtering != Filtering::automatic) return true;
-  // f32: only where it is asked for, until its speed is known.
-  return kDouble && std::min({p.m, p.n, p.k}) >= 512;
+  const int64_t least = kDouble ? 512 : 2048, work = int64_t{1} << (kDouble ? 27 : p.argmax ? 33 : 35);
+  return std::min({p.m, p.n, p.k}) >= least && p.m * p.n * p.k >= work;
 }
 
 template <class S, class In, bool kArgmax>
