@@ -67,6 +67,7 @@ tests() { "$PYTHON" -m pytest -p no:cacheprovider -rs ${PYTEST_ARGS:---durations
 
 check() {
   "$BUILD/cmake/tests/cuda/cuda_check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so" --seconds "${CHECK_SECONDS:-30}"
+  "$BUILD/cmake/tests/cuda/filter_check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so"
   "$BUILD/cmake/tests/cuda/closure_check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so"
   # Its blocks wait for each other: an error may show as a hang.
   timeout 300 "$BUILD/cmake/tests/cuda/viterbi_check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so"

@@ -47,6 +47,19 @@ struct CancelFlag {
   bool raised() const { return (flag && flag->load(std::memory_order_relaxed)) || (word && *word != 0); }
 };
 
+// Whether a product may go through cheap bounds that rule out nearly all candidates; the result is the same.
+enum class Filtering : int {
+  automatic,  // where it pays
+  always,     // wherever such a path exists
+  never,
+  unproven,  // for tests: as always, and what should be proved is believed
+};
+// How many outputs were computed in which way.
+struct FilterCounts {
+  int64_t filtered = 0, plain = 0;
+  int64_t rescanned = 0;  // of the filtered ones: not proved at once
+};
+
 struct MatmulParams {
   Semiring semiring{};
   DType dtype{};
@@ -56,6 +69,8 @@ struct MatmulParams {
   Operand argmax;  // int32; data is null if not wanted
   bool accumulate = false;
   int64_t argmax_offset = 0;
+  Filtering filtering = Filtering::automatic;
+  FilterCounts* filter_counts = nullptr;  // added to; in memory of the device that the matrices are on
   int threads = 0;
   CancelFlag cancel;
 };

@@ -11,6 +11,7 @@ struct Options {
   bool argmax = false;
   const char* layout = "NN";  // N row-major, T column-major; of A and B
   int64_t batch = 1;
+  Filtering filtering = Filtering::automatic;
 };
 
 template <class T>
@@ -29,6 +30,7 @@ double product(int64_t m, int64_t n, int64_t k, const Options& o) {
   MatmulParams p;
   p.semiring = o.semiring, p.dtype = TypeInfo<T>::kId;
   p.m = m, p.n = n, p.k = k;
+  p.filtering = o.filtering;
   p.a = {a.data, k, 1, {m * k}};
   if (o.layout[0] == 'T') p.a.row = 1, p.a.col = m;
   p.b = {b.data, n, 1, {k * n}};

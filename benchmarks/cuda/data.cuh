@@ -5,9 +5,10 @@
 
 namespace tropical::cuda {
 
-enum class Data { uniform, normal, negative, mixed, infinities, nans, blocks };
-inline const char* const kDataNames[] = {"uniform",   "randn", "negative",    "mixed rows",
-                                         "-inf 30 %", "NaN",   "mixed blocks"};
+enum class Data { uniform, normal, negative, mixed, infinities, nans, blocks, integers, grid, huge, logs, points };
+inline const char* const kDataNames[] = {"uniform",        "randn",       "negative",          "mixed rows",
+                                         "-inf 30 %",      "NaN",         "mixed blocks",      "integers 0..999",
+                                         "grid and noise", "1e200 randn", "log-probabilities", "points"};
 
 __device__ inline uint64_t hashed(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
@@ -16,7 +17,7 @@ __device__ inline uint64_t hashed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-__device__ inline double number(Data kind, int64_t row, uint64_t at, bool is_a) {
+__device__ inline double number(Data kind, int64_t row, int64_t col, uint64_t at, bool is_a) {
   const uint64_t bits = hashed(2 * at + (is_a ? 0 : uint64_t{1} << 62)), more = hashed(bits);
   const double u = static_cast<double>(bits >> 40) / (1 << 24);
   const double v = static_cast<double>((more >> 40) + 1) / (1 << 24);
@@ -34,6 +35,20 @@ __device__ inline double number(Data kind, int64_t row, uint64_t at, bool is_a) 
       return more % 100 < 30 || (is_a && row % 17 == 0) ? -INFINITY : normal;
     case Data::nans:
       return more % 20000 == 0 ? NAN : normal;
+    case Data::integers:
+      return floor(u * 1000);
+    case Data::grid:  // with differences below what f32 tells apart
+      return floor(u * 64) / 64 + v * 0x1p-30;
+    case Data::huge:
+      return 1e200 * normal;
+    case Data::logs:
+      return log(v);
+    case Data::points: {  // distances by way of points of a plane: near-ties along lines
+      const auto place = [](uint64_t point, int axis) { return static_cast<double>(hashed(2 * point + axis) >> 40); };
+      const uint64_t x = static_cast<uint64_t>(is_a ? row : col) + (is_a ? 0 : 1 << 20);
+      const uint64_t y = static_cast<uint64_t>(is_a ? col : row) + (1 << 21);
+      return -hypot(place(x, 0) - place(y, 0), place(x, 1) - place(y, 1));
+    }
     default:
       return normal;
   }
@@ -45,7 +60,7 @@ __global__ void fill(T* to, Data kind, int64_t rows, int64_t cols, int64_t row_s
                      bool negated) {
   for (int64_t at = blockIdx.x * int64_t{256} + threadIdx.x; at < rows * cols; at += gridDim.x * int64_t{256}) {
     const int64_t row = at / cols, col = at % cols;
-    double x = number(kind, row, static_cast<uint64_t>(at), is_a);
+    double x = number(kind, row, col, static_cast<uint64_t>(at), is_a);
     if (negated) x = -x;
     T& element = to[row * row_stride + col * col_stride];
     if constexpr (is_half_v<T>)

@@ -121,8 +121,12 @@ void rates_and_types() {
     each(float16(), "f16 max_plus" + of, {Semiring::max_plus, data}, 100);
     each(bfloat16(), "bf16 max_plus" + of, {Semiring::max_plus, data}, 100);
   }
-  each(double(), "f64 plus, max, randn", {Semiring::max_plus, Data::normal}, 18);
-  each(double(), "f64 plus, min, -inf 30 %", {Semiring::min_plus, Data::infinities}, 18);
+  // The plain kernels; filtered() measures the others.
+  Options plain{Semiring::max_plus, Data::normal};
+  plain.filtering = Filtering::never;
+  each(double(), "f64 plus, max, randn", plain, 18);
+  plain.semiring = Semiring::min_plus, plain.data = Data::infinities;
+  each(double(), "f64 plus, min, -inf 30 %", plain, 18);
   each(float(), "f32 max_mul", {Semiring::max_mul, Data::normal}, .85 * mul);
   each(float(), "f32 max_min", {Semiring::max_min, Data::normal}, .85 * max_min);
   each(float(), "f32 min_max", {Semiring::min_max, Data::normal}, .85 * min_max);
@@ -193,6 +197,47 @@ void edges() {
   }
 }
 
+// Products through bounds over the plain kernels of the same run; goals of values and of argmax.
+struct FilterGoals {
+  int64_t n;
+  double values, argmax, hard;
+};
+template <class T>
+void filtered(const char* type, std::initializer_list<FilterGoals> goals, std::initializer_list<Data> easy,
+              std::initializer_list<Data> hard) {
+  for (const FilterGoals& goal : goals) {
+    const int64_t n = goal.n;
+    const auto each = [&](Data data, bool is_easy) {
+      const std::string name = std::string(type) + " n=" + text(n) + " " + kDataNames[int(data)];
+      const std::string what = std::string(type) + " filter, n = " + text(n) + (is_easy ? "" : ", not worth it");
+      double values = 0;
+      for (const bool argmax : {false, true}) {
+        const std::string kind = argmax ? " argmax" : "";
+        Options o{Semiring::max_plus, data, argmax};
+        const double s = row<T>("filter", name + kind, n, n, n, o);
+        o.filtering = Filtering::never;
+        const double plain = row<T>("filter", name + kind + " plain", n, n, n, o);
+        if (s == 0 || plain == 0) continue;
+        std::printf("|   %.2fx |\n", plain / s);
+        const double least = !is_easy ? goal.hard : argmax ? goal.argmax : goal.values;
+        if (least > 0) table.add(what + kind, plain / s, Table::at_least, least, "x plain");
+        if (argmax && is_easy && sizeof(T) == 8)
+          table.add(what + ", argmax over values", s / values, Table::at_most, 1.03, "");
+        values = s;
+      }
+    };
+    for (const Data data : easy) each(data, true);
+    for (const Data data : hard) each(data, false);
+  }
+}
+void filtered() {
+  filtered<double>("f64", {{2048, 1.7, 1.7, 0}, {4096, 2.0, 2.0, .93}, {8192, 2.2, 2.2, .93}},
+                   {Data::uniform, Data::normal, Data::negative, Data::integers, Data::nans, Data::infinities},
+                   {Data::grid, Data::huge});
+  filtered<float>("f32", {{2048, 0, 0, 0}, {4096, 1.2, 1.45, .93}, {8192, 1.35, 1.6, .93}},
+                  {Data::uniform, Data::normal, Data::logs, Data::integers}, {Data::points});
+}
+
 template <class T>
 void gradients(const char* name, int64_t n, Semiring semiring, double goal) {
   if (!wanted(std::string("backward ") + name)) return;
@@ -209,6 +254,7 @@ void run() {
   argmax();
   batches();
   edges();
+  filtered();
   gradients<float>("f32 max_plus n=2048", 2048, Semiring::max_plus, 20);
   gradients<float>("f32 max_mul n=2048", 2048, Semiring::max_mul, 0);
   gradients<float>("f32 max_plus n=4096", 4096, Semiring::max_plus, 0);

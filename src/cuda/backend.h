@@ -9,7 +9,7 @@
 namespace tropical::cuda {
 
 // Bumped whenever this file or params.h changes, so that libraries of two builds are never mixed.
-inline constexpr int kAbi = 7;
+inline constexpr int kAbi = 8;
 inline constexpr const char* kEntrySymbol = "tropical_gemm_cuda_backend";
 
 // Where a call runs: the work is enqueued there and nowhere else, and the host never waits for it.

@@ -36,6 +36,7 @@ class Scratch {
 struct Call {
   Target target;
   Scratch scratch;
+  const int* done = nullptr;  // on the device: where nonzero, the product is complete and kernels have nothing to do
 };
 
 }  // namespace tropical::cuda

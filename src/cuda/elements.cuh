@@ -7,6 +7,9 @@
 
 namespace tropical::cuda {
 
+// Whether a kernel's work has been done already (Call::done).
+__device__ inline bool is_done(const int* done) { return done && *done; }
+
 // Bytes of bool arrays come from anywhere: any nonzero one is true.
 template <class In>
 using Stored = std::conditional_t<std::is_same_v<In, bool>, uint8_t, In>;

@@ -14,6 +14,7 @@ struct FastArgs {
   int k;                 // slots
   Found found;
   const int* facts;
+  const int* done;
   bool vectors;  // rows of C (and argmax) may be written in vectors
 };
 
@@ -23,16 +24,20 @@ struct TilePlace {
   int row, col;
 };
 template <class Tile>
-__device__ inline TilePlace place_of(const SlimArgs& p, unsigned block) {
+__device__ inline TilePlace place_in(unsigned member, unsigned down, unsigned across, unsigned tile) {
   constexpr unsigned kBand = 8;
-  if (p.batch.count == gridDim.x) return {block, 0, 0};  // without divisions, which a small tile has to wait for
-  const auto down = static_cast<unsigned>(p.m + Tile::kM - 1) / Tile::kM;
-  const auto across = static_cast<unsigned>(p.n + Tile::kN - 1) / Tile::kN;
-  const unsigned member = p.batch.count == 1 ? 0 : block / (down * across), in_member = block - member * down * across;
-  const unsigned band = in_member / (kBand * across), in_band = in_member % (kBand * across);
+  const unsigned band = tile / (kBand * across), in_band = tile % (kBand * across);
   const unsigned rows = min(down - band * kBand, kBand);
   return {member, static_cast<int>((band * kBand + in_band % rows) * Tile::kM),
           static_cast<int>(in_band / rows * Tile::kN)};
+}
+template <class Tile>
+__device__ inline TilePlace place_of(const SlimArgs& p, unsigned block) {
+  if (p.batch.count == gridDim.x) return {block, 0, 0};  // without divisions, which a small tile has to wait for
+  const auto down = static_cast<unsigned>(p.m + Tile::kM - 1) / Tile::kM;
+  const auto across = static_cast<unsigned>(p.n + Tile::kN - 1) / Tile::kN;
+  const unsigned member = p.batch.count == 1 ? 0 : block / (down * across);
+  return place_in<Tile>(member, down, across, block - member * down * across);
 }
 
 template <class Core, class Tile, Contiguous kA, Contiguous kB, Track kTrack>
@@ -41,7 +46,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) fast_product(co
   using Loop = Mainloop<Core, Tile, kA, kB, kTrack>;
   using T = typename Core::T;
   extern __shared__ __align__(16) unsigned char shared[];
-  if (is_flagged<Core>(q.facts)) return;
+  if (is_done(q.done) || is_flagged<Core>(q.facts)) return;
   const SlimArgs& p = q.p;
   const TilePlace place = place_of<Tile>(p, blockIdx.x);
   int64_t offset[4];
@@ -73,8 +78,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks) fast_product(co
 // together, four steps each.
 template <class Core, int kChunk, bool kVectors>
 __global__ void __launch_bounds__(256)
-    recover(const __grid_constant__ SlimArgs p, const __grid_constant__ Found found) {
+    recover(const __grid_constant__ SlimArgs p, const __grid_constant__ Found found, const int* done) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  if (is_done(done)) return;
   using S = typename Core::S;
   constexpr int kLanes = kChunk / 4, kAtOnce = 32 / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % 32, part = lane % kLanes, slot = lane / kLanes;

@@ -79,7 +79,7 @@ class FastProduct {
       Plan(slim(q), call).run(facts);
     }
     launch<&merge_splits<Generic<S, In, kArgmax>, kArgmax>>(call.target, ceil_div(outputs, 32), 256, 0, p, partial,
-                                                            nullptr);
+                                                            nullptr, call.done);
     return true;
   }
 
@@ -114,6 +114,7 @@ class FastProduct {
       place(a, lie_a, flags, q.a, q.a_pitch, q.a_lines);
       place(b, lie_b, flags ? flags + 1 : nullptr, q.b, q.b_pitch, q.b_lines);
       q.facts = flags;
+      q.done = call.done;
       q.vectors = !p.accumulate && p.c_col == 1 && vectors_fit(p.c, p.c_row, 2, sizeof(In)) &&
                   (!kArgmax || (p.argmax_col == 1 && vectors_fit(p.argmax, p.argmax_row, 3, sizeof(int32_t))));
       if (kArgmax && Tiles::most_kept_k(tile) == 0) {
@@ -214,6 +215,7 @@ class FastProduct {
       const int64_t slots = ceil_div(side.steps, Core::kSteps);
       args.member_pitch = args.line_pitch * slots;
       args.facts = facts;
+      args.done = call.done;
       args.batch.count = 1;
       for (int d = p.batch.ndim - 1; d >= 0; --d) {
         int64_t& stride = p.batch.stride[d][side.operand];
@@ -263,9 +265,9 @@ class FastProduct {
       const bool vectors = ra.k_contiguous(r.batch, 4, sizeof(float)) && rb.k_contiguous(r.batch, 4, sizeof(float));
       const int64_t blocks = ceil_div(r.m, 8) * ceil_div(r.n, 32) * r.batch.count;
       if (vectors)
-        launch<&recover<Core, kChunk, true>>(call.target, blocks, 256, 0, r, q.found);
+        launch<&recover<Core, kChunk, true>>(call.target, blocks, 256, 0, r, q.found, call.done);
       else
-        launch<&recover<Core, kChunk, false>>(call.target, blocks, 256, 0, r, q.found);
+        launch<&recover<Core, kChunk, false>>(call.target, blocks, 256, 0, r, q.found, call.done);
     }
 
     Side side_a() const { return {original.a, original.a_row, original.a_col, original.m, original.k, 0}; }

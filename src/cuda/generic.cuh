@@ -85,7 +85,7 @@ struct Partial {
 template <class L, bool kArgmax, class Tile>
 __global__ void __launch_bounds__(Tile::kThreads)
     generic_product(const __grid_constant__ ProductArgs p, const __grid_constant__ Partial<typename L::T> partial,
-                    const int* facts) {
+                    const int* facts, const int* done) {
   using E = Elements<L, kArgmax>;
   using T = typename E::T;
   using S = typename E::S;
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   constexpr int kAcross = Tile::kN / kN;
   __shared__ __align__(16) typename TileLoader<E, Tile, Tile::kM>::Buffer a_tile[2];
   __shared__ __align__(16) typename TileLoader<E, Tile, Tile::kN>::Buffer b_tile[2];
-  if (facts && !is_flagged<typename CoreFor<typename L::S, typename L::In>::type>(facts)) return;
+  if (is_done(done) || (facts && !is_flagged<typename CoreFor<typename L::S, typename L::In>::type>(facts))) return;
 
   const int tx = static_cast<int>(threadIdx.x) % kAcross, ty = static_cast<int>(threadIdx.x) / kAcross;
   const int64_t across = (p.n + Tile::kN - 1) / Tile::kN, down = (p.m + Tile::kM - 1) / Tile::kM;
@@ -174,11 +174,11 @@ __global__ void __launch_bounds__(Tile::kThreads)
 template <class L, bool kArgmax>
 __global__ void __launch_bounds__(256)
     merge_splits(const __grid_constant__ ProductArgs p, const __grid_constant__ Partial<typename L::T> partial,
-                 const int* facts) {
+                 const int* facts, const int* done) {
   using E = Elements<L, kArgmax>;
   using In = typename E::In;
   using T = typename E::T;
-  if (facts && !is_flagged<typename CoreFor<typename L::S, typename L::In>::type>(facts)) return;
+  if (is_done(done) || (facts && !is_flagged<typename CoreFor<typename L::S, typename L::In>::type>(facts))) return;
   __shared__ T values[8][32];
   __shared__ int32_t indices[8][32];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;

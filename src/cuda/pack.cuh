@@ -14,6 +14,7 @@ struct PackArgs {
   int64_t line_pitch, member_pitch;
   Batch<1, kSlimDims> batch;  // of distinct members: axes along which the operand is broadcast are left out
   int* facts;                 // Fact bits; nullptr where the core has no use for them
+  const int* done;
 };
 
 // A block moves kPackLines x kPackSlots elements of the copy.
@@ -25,6 +26,7 @@ __global__ void __launch_bounds__(kPackThreads) pack(const __grid_constant__ Pac
   using T = typename Core::T;
   constexpr int kSteps = Core::kSteps, kEach = kPackLines * kPackSlots / kPackThreads;
   __shared__ T tile[kPackSlots][kPackLines + 1];
+  if (is_done(p.done)) return;
   const int slots = static_cast<int>((p.k + kSteps - 1) / kSteps), pitch = static_cast<int>(p.line_pitch);
   const unsigned across = (pitch + kPackLines - 1u) / kPackLines, down = (slots + kPackSlots - 1u) / kPackSlots;
   const unsigned member = p.batch.count == 1 ? 0 : blockIdx.x / (across * down);

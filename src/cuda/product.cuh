@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fast_product.cuh"
+#include "filter.h"
 #include "generic.cuh"
 #include "heuristics.h"
 #include "launch.cuh"
@@ -42,10 +43,10 @@ void generic(const ProductArgs& args, Call& call, const int* facts) {
     if (kArgmax) partial.index = call.scratch.template take<int32_t>(count);
   }
   launch<&generic_product<L, kArgmax, Tile>>(call.target, tiles * partial.splits, Tile::kThreads, 0, args, partial,
-                                             facts);
+                                             facts, call.done);
   if (partial.splits > 1)
     launch<&merge_splits<L, kArgmax>>(call.target, ceil_div(args.batch.count * args.m * args.n, 32), 256, 0, args,
-                                      partial, facts);
+                                      partial, facts, call.done);
 }
 
 // C = A B is Ct = Bt At.
@@ -78,17 +79,39 @@ bool thin(const ProductArgs& args, Call& call) {
   }
   launch<&thin_product<L, kArgmax>>(call.target, tiles * partial.splits, ThinTile::kThreads, 0, p, partial, along_k);
   if (partial.splits > 1)
-    launch<&merge_splits<L, kArgmax>>(call.target, ceil_div(p.batch.count * p.m * p.n, 32), 256, 0, p, partial,
-                                      nullptr);
+    launch<&merge_splits<L, kArgmax>>(call.target, ceil_div(p.batch.count * p.m * p.n, 32), 256, 0, p, partial, nullptr,
+                                      call.done);
   return true;
 }
 
 template <class S, class In, bool kArgmax>
 void fast_or_generic(const ProductArgs& args, Call& call) {
-  if (thin<S, In, kArgmax>(args, call)) return;
   const int* facts = nullptr;
   if (FastProduct<S, In, kArgmax>::run(args, call, facts) && !facts) return;
   generic<S, In, kArgmax>(args, call, facts);
+}
+
+// Through cheap bounds, one member of the batch after the other: true if the product goes that way. The plain kernels
+// follow for data that it leaves to them.
+template <class S, class In, bool kArgmax>
+bool filtered(const ProductArgs& args, const MatmulParams& p, Call& call) {
+  if (!filter_applies<In>(args, p.filtering, call.target)) return false;
+  const Scratch start = call.scratch;
+  for (int64_t member = 0; member < args.batch.count; ++member) {
+    int64_t offset[4];
+    args.batch.offsets(member, offset);
+    ProductArgs one = args;
+    one.batch = {};
+    one.a = static_cast<const In*>(args.a) + offset[0], one.b = static_cast<const In*>(args.b) + offset[1];
+    one.c = static_cast<In*>(args.c) + offset[2];
+    if (kArgmax) one.argmax += offset[3];
+    Call own{call.target, start};
+    Scratch bounds = start;
+    own.done = filter_product<S, In, kArgmax>(one, p.filtering, p.filter_counts, own, bounds);
+    fast_or_generic<S, In, kArgmax>(one, own);
+    call.scratch.reach(std::max(bounds.used(), own.scratch.used()));
+  }
+  return true;
 }
 
 template <class S, class In, bool kArgmax>
@@ -106,7 +129,10 @@ void product_as(const MatmulParams& p, Call& call) {
     q.b = static_cast<const Stored<In>*>(args.b) + j * args.b_col;
     q.c = static_cast<Stored<In>*>(args.c) + i * args.c_row + j * args.c_col;
     if (kArgmax) q.argmax = args.argmax + i * args.argmax_row + j * args.argmax_col;
-    fast_or_generic<S, In, kArgmax>(q, call);
+    if constexpr (is_filtered_v<S, In>) {
+      if (filtered<S, In, kArgmax>(q, p, call)) return;
+    }
+    if (!thin<S, In, kArgmax>(q, call)) fast_or_generic<S, In, kArgmax>(q, call);
   };
   part(0, args.m - rows, 0, args.n - cols);
   if (rows) part(args.m - rows, rows, 0, args.n);
