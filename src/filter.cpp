@@ -37,6 +37,12 @@ const char* filter_mode_name() { return kNames[static_cast<int>(filter_mode())];
 
 void set_filter(std::string_view name) { mode() = name.empty() ? environment() : parse(name); }
 
+namespace {
+std::atomic<bool> recorded{false};
+}
+void record_filter(bool wanted) { recorded = wanted; }
+bool filter_recorded() { return recorded.load(std::memory_order_relaxed); }
+
 FilterReport& last_filter() {
   thread_local FilterReport report;
   return report;

@@ -10,6 +10,7 @@ namespace tropical {
 // What set_filter or the environment asked for.
 FilterMode filter_mode();
 const char* filter_mode_name();
+bool filter_recorded();
 
 // Collects a report over the threads of one product.
 struct FilterTally {

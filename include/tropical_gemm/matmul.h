@@ -120,5 +120,7 @@ struct FilterReport {
   int64_t outputs = 0, filtered = 0, unproven = 0;
 };
 TROPICAL_API FilterReport& last_filter();
+// Products on CUDA devices are reported only where this was called with true: the host waits for each of them then.
+TROPICAL_API void record_filter(bool wanted);
 
 }  // namespace tropical

@@ -257,6 +257,7 @@ NB_MODULE(_core, m) {
         return nb::make_tuple(report.outputs, report.filtered, report.unproven);
       },
       nb::sig("def last_filter() -> tuple[int, int, int]"));
+  m.def("record_filter", &record_filter, nb::sig("def record_filter(wanted: bool, /) -> None"));
   m.def("set_isa", &set_isa, nb::sig("def set_isa(isa: str, /) -> None"));
 }
 

@@ -14,6 +14,7 @@ if not torch.cuda.is_available():
 # A process of its own: the variable is read by the library.
 PROGRAM = """
 import sys, hashlib, numpy as np, torch, tropical_gemm as tg
+from tropical_gemm import debug
 size, semiring = int(sys.argv[1]), sys.argv[2]
 rng = np.random.default_rng(5)
 kinds = [rng.standard_normal, rng.random, lambda s: rng.integers(0, 1000, s).astype(float),
@@ -25,7 +26,11 @@ for kind in kinds:
     a, b = (torch.from_numpy(kind(s)).cuda() for s in ((size, size + 5), (size + 5, size + 9)))
     if semiring == "min_plus":
         a, b = -a, -b
-    c, arg = tg.matmul(a, b, semiring=semiring, return_argmax=True)
+    with debug.recorded():
+        c, arg = tg.matmul(a, b, semiring=semiring, return_argmax=True)
+    path, unproven = debug.last_path()
+    assert 0 <= unproven <= 1
+    print(path)
     d = tg.matmul(a.T.contiguous().T, b, semiring=semiring)
     assert d.cpu().numpy().tobytes() == c.cpu().numpy().tobytes()
     print(hashlib.sha1(c.cpu().numpy().tobytes() + arg.cpu().numpy().tobytes()).hexdigest())
@@ -40,7 +45,11 @@ def digests(filtering: str, size: int, semiring: str) -> list[str]:
         text=True,
         check=True,
     )
-    return run.stdout.split()
+    words = run.stdout.split()
+    paths, made = words[::2], words[1::2]
+    assert ("filtered" in paths) == (filtering == "always" or (filtering == "auto" and size >= 1024))
+    assert filtering != "auto" or "plain" in paths  # the last kinds are not worth it
+    return made
 
 
 @pytest.mark.parametrize("semiring", ["max_plus", "min_plus"])

@@ -20,9 +20,10 @@ def info() -> dict[str, Any]:
       best first. The environment variable ``TROPICAL_GEMM_ISA``, read at start-up, chooses one of them;
     - ``threads``: how many threads a large product uses where ``threads`` is not given;
     - ``dtypes``: the element types, and ``semirings``: for each semiring the element types it is defined on;
-    - ``filter``: certified filtering on the CPU, which makes large products faster and changes no result:
-      its ``mode`` ("auto", "always" or "never"; the environment variable ``TROPICAL_GEMM_FILTER``, read at
-      start-up, sets it) and the ``dtypes`` whose max_plus and min_plus it computes with the instruction set in use;
+    - ``filter``: certified filtering, which makes large products faster and changes no result: its ``mode``
+      ("auto", "always" or "never"; the environment variable ``TROPICAL_GEMM_FILTER``, read at start-up, sets
+      it) and the ``dtypes`` whose max_plus and min_plus it computes on the CPU with the instruction set in
+      use (on GPUs float64 from compute capability 8.0 on, float32 from 9.0 on);
     - ``cuda``: whether the CUDA backend is ``built`` in and whether it is ``available``, that is has a device
       to run on; the ``architectures`` that it has code for; the ``devices``, each with its ``name``,
       ``compute_capability``, ``multiprocessors``, ``memory`` in bytes, and whether it is ``supported``; and

@@ -1,5 +1,7 @@
 """What the last product did inside; for tests and measurements, and free to change."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 from . import _core
@@ -14,7 +16,7 @@ class LastPath(NamedTuple):
 
 
 def last_path() -> LastPath:
-    """The path of the last product that this thread asked for and that a CPU computed.
+    """The path of the last product that this thread asked for; on a GPU only within :func:`recorded`.
 
     "filtered" is certified filtering, "mixed" that it gave up on the way, as the data let it rule out too
     little.
@@ -30,3 +32,13 @@ def last_path() -> LastPath:
     path: Literal["plain", "filtered", "mixed"]
     path = "plain" if filtered == 0 else "filtered" if filtered == outputs else "mixed"
     return LastPath(path, unproven / max(filtered, 1))
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """Within this, :func:`last_path` tells of products on GPUs too, each of which the host then waits for."""
+    _core.record_filter(True)
+    try:
+        yield
+    finally:
+        _core.record_filter(False)
