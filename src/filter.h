@@ -11,8 +11,9 @@ namespace tropical {
 FilterMode filter_mode();
 const char* filter_mode_name();
 
-// Collects a report over the threads of one product.
+// Collects a report over the threads of one product, which counts each output once for each pass over k.
 struct FilterTally {
+  int64_t passes = 1;
   std::atomic<int64_t> filtered{0}, unproven{0};
 };
 

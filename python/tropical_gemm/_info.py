@@ -21,8 +21,9 @@ def info() -> dict[str, Any]:
     - ``threads``: how many threads a large product uses where ``threads`` is not given;
     - ``dtypes``: the element types, and ``semirings``: for each semiring the element types it is defined on;
     - ``filter``: certified filtering on the CPU, which makes large products faster and changes no result:
-      its ``mode`` ("auto", "always" or "never"; the environment variable ``TROPICAL_GEMM_FILTER``, read at
-      start-up, sets it) and the ``dtypes`` whose max_plus and min_plus it computes with the instruction set in use;
+      its ``mode`` ("auto", "always" or "never"; the environment variable ``TROPICAL_GEMM_FILTER``, read
+      at start-up, sets it) and the ``dtypes`` whose max_plus and min_plus it computes with the instruction
+      set in use;
     - ``cuda``: whether the CUDA backend is ``built`` in and whether it is ``available``, that is has a device
       to run on; the ``architectures`` that it has code for; the ``devices``, each with its ``name``,
       ``compute_capability``, ``multiprocessors``, ``memory`` in bytes, and whether it is ``supported``; and
