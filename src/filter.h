@@ -12,8 +12,9 @@ FilterMode filter_mode();
 const char* filter_mode_name();
 bool filter_recorded();
 
-// Collects a report over the threads of one product.
+// Collects a report over the threads of one product, which counts each output once for each pass over k.
 struct FilterTally {
+  int64_t passes = 1;
   std::atomic<int64_t> filtered{0}, unproven{0};
 };
 

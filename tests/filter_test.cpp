@@ -131,8 +131,11 @@ TEST_P(Filter, EqualsPlainOnEveryKindOfData) {
   MatmulOptions options;
   for (const Kind& kind : kKinds)
     for (const std::string& isa : build_info().isas) {
+      if (!filters(isa)) continue;
       set_isa(isa);
-      const int64_t m = 20 + rng.below(40), n = 60 + rng.below(80), k = (kFew ? 60 : 130) + rng.below(70);
+      const int64_t m = kFew ? 3 + rng.below(8) : 20 + rng.below(40),
+                    n = kFew ? 30 + rng.below(50) : 60 + rng.below(80),
+                    k = kFew ? 34 + rng.below(40) : 130 + rng.below(70);
       HostTensor a(dtype(), {m, k}, Layout::row_major, rng), b(dtype(), {k, n}, Layout::row_major, rng);
       fill(a, kind, 0, rng);
       fill(b, kind, 1, rng);
@@ -150,7 +153,7 @@ TEST_P(Filter, EqualsPlainOnEveryKindOfData) {
             EXPECT_TRUE(got.c.same_bytes(plain.c)) << kind.name << ", " << isa << ", " << mode << ", argmax " << argmax;
             EXPECT_TRUE(got.argmax.same_bytes(plain.argmax)) << kind.name << ", " << isa << ", " << mode;
             EXPECT_LE(got.report.filtered, got.report.outputs);
-            if (std::string(mode) == "always" && filters(isa) && kind.name == std::string("uniform")) {
+            if (std::string(mode) == "always" && kind.name == std::string("uniform")) {
               EXPECT_EQ(got.report.filtered, m * n);
             }
           }
@@ -162,7 +165,7 @@ TEST_P(Filter, EqualsTheReferenceForAnyShapeAndStride) {
   const FilterScope restore;
   Rng rng(2);
   MatmulOptions options;
-  for (int i = 0; i < (kFew ? 30 : 150); ++i) {
+  for (int i = 0; i < (kFew ? 10 : 150); ++i) {
     const Kind& kind = rng.pick(kKinds);
     const int64_t m = 1 + rng.below(70), n = 1 + rng.below(150), k = 1 + rng.below(150);
     HostTensor a(dtype(), {m, k}, rng.pick(kInputLayouts), rng), b(dtype(), {k, n}, rng.pick(kInputLayouts), rng);
@@ -191,7 +194,7 @@ TEST_P(Filter, KeepsWhatIsFinished) {
   const FilterScope restore;
   Rng rng(3);
   MatmulOptions options;
-  const int64_t m = 30, n = 300, k = kFew ? 400 : 9000;
+  const int64_t m = 30, n = 300, k = kFew ? 100 : 9000;
   HostTensor a(dtype(), {m, k}, Layout::row_major, rng), b(dtype(), {k, n}, Layout::row_major, rng);
   fill(a, kKinds[0], 0, rng);
   fill(b, kKinds[0], 1, rng);
@@ -210,10 +213,11 @@ TEST_P(Filter, KeepsWhatIsFinished) {
         const Result got = product(semiring(), a, b, like, argmax, options, "always");
         EXPECT_TRUE(got.c.same_bytes(plain.c)) << isa << " " << threads;
         EXPECT_TRUE(got.argmax.same_bytes(plain.argmax)) << isa << " " << threads;
-        if (filters(isa)) {
+        // On several threads the last panel may be looked at before another one is finished.
+        if (filters(isa) && threads == 1) {
           EXPECT_GT(got.report.filtered, 0);
-          EXPECT_LT(got.report.filtered, m * n * 2);
         }
+        EXPECT_LT(got.report.filtered, m * n);
       }
 }
 
@@ -222,10 +226,11 @@ TEST_P(Filter, WithoutItsProofIsWrong) {
   const FilterScope restore;
   Rng rng(4);
   const Kind coarse{"", [](const Draw& d) { return d.below(100) / 64 + d.below(3) * 0x1p-17; }};
-  HostTensor a(dtype(), {64, 600}, Layout::row_major, rng), b(dtype(), {600, 128}, Layout::row_major, rng);
+  const int64_t m = kFew ? 32 : 64, n = 2 * m, k = kFew ? 300 : 600;
+  HostTensor a(dtype(), {m, k}, Layout::row_major, rng), b(dtype(), {k, n}, Layout::row_major, rng);
   fill(a, coarse, 0, rng);
   fill(b, coarse, 1, rng);
-  const Result like = empty(64, 128, Layout::row_major, rng);
+  const Result like = empty(m, n, Layout::row_major, rng);
   for (const std::string& isa : build_info().isas) {
     set_isa(isa);
     if (!filters(isa)) continue;

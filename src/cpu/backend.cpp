@@ -91,6 +91,7 @@ class Member {
     base_.kernels = kernels(Path::plain);
     base_.filter = choose_filter(p.semiring, p.dtype, p.m, p.n, p.k, p.argmax.data != nullptr);
     base_.tally = &tally;
+    if (base_.filter) tally.passes = filter_passes(p.k);
   }
 
   Product at(const BatchCursor& cursor) const {
@@ -267,7 +268,8 @@ void run(const MatmulParams& params, FilterTally& tally) {
 void matmul(const MatmulParams& params) {
   FilterTally tally;
   run(params, tally);
-  last_filter() = {params.m * params.n * params.batch.count(), tally.filtered, tally.unproven};
+  last_filter() = {params.m * params.n * params.batch.count(), tally.filtered / tally.passes,
+                   tally.unproven / tally.passes};
 }
 
 }  // namespace tropical::cpu

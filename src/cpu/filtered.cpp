@@ -328,10 +328,11 @@ std::vector<DType> filtered_types() {
   return types;
 }
 
+int64_t filter_passes(int64_t k) { return ceil_div(k, kPassSteps); }
+
 bool run_filtered(const Product& product, int threads, const std::function<bool(const Product&)>& plain) {
   bool finite = true, filters = true;
-  const int64_t passes = ceil_div(product.k, kPassSteps);
-  const int64_t steps = round_up(ceil_div(product.k, passes), kFilterChunk);
+  const int64_t steps = round_up(ceil_div(product.k, filter_passes(product.k)), kFilterChunk);
   for (int64_t k0 = 0; k0 < product.k;) {
     Product p = product;
     p.a += k0 * p.a_col * p.kernels->in_bytes;

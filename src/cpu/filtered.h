@@ -9,6 +9,9 @@ namespace tropical::cpu {
 // The kernels with which a product of this shape is filtered; null where it is not.
 const FilterKernels* choose_filter(Semiring semiring, DType dtype, int64_t m, int64_t n, int64_t k, bool argmax);
 
+// How often run_filtered goes over the outputs.
+int64_t filter_passes(int64_t k);
+
 // Computes a product whose `filter` is set. What cannot or should not be filtered (NaN, infinities of the best kind,
 // data where too little is ruled out) is left to `plain`, a product without a filter at a time. Returns whether all
 // that `plain` looked at was finite; what is filtered has no NaN.
