@@ -66,7 +66,7 @@ def test_the_callers_stream():
 
 
 def test_refusals():
-    x = torch.ones(3, 3, device="cuda")
+    x = torch.ones(3, 3, device="cuda:0")
     with pytest.raises(ValueError, match="a is on cuda:0 and b is on the CPU"):
         tg.maxplus_matmul_dlpack(x, x.cpu())
     with pytest.raises(ValueError, match="2 dimensions, expected 3"):

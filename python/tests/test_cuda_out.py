@@ -128,7 +128,7 @@ def test_refusals_are_those_of_the_cpu(name):
 
 
 def test_two_places():
-    a, b = torch.ones(3, 3, device="cuda"), torch.ones(3, 3)
+    a, b = torch.ones(3, 3, device="cuda:0"), torch.ones(3, 3)
     with pytest.raises(ValueError, match="a is on cuda:0 and b is on the CPU"):
         tg.matmul(a, b)
     with pytest.raises(ValueError, match="a is on the CPU and b is on cuda:0"):

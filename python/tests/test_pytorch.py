@@ -116,7 +116,7 @@ def test_refusals():
 
 @needs_gpu
 def test_refusals_on_a_gpu():
-    a, b = normal(4, 5, device="cuda"), normal(5, 3)
+    a, b = normal(4, 5, device="cuda:0"), normal(5, 3)
     with pytest.raises(ValueError, match="a is on cuda:0 and b is on the CPU"):
         old.tropical_maxplus_matmul_gpu(a, b)
     with pytest.raises(RuntimeError, match="Tensors must be on the same device: a is on cuda:0, b is on cpu"):

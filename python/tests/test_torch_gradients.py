@@ -308,7 +308,7 @@ print(after - before)
 
 @needs_gpu
 def test_tensors_of_two_devices():
-    a = normal(4, 4, device="cuda", grad=True)
+    a = normal(4, 4, device="cuda:0", grad=True)
     with pytest.raises(ValueError, match="a is on cuda:0 and b is on the CPU"):
         tgt.matmul(a, normal(4, 4))
 
