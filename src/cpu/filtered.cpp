@@ -17,8 +17,10 @@ namespace {
 // A pass over k: its panel of B, three times, stays in the caches, and the number of a chunk fits in 16 bits.
 constexpr int64_t kPassSteps = 8192;
 static_assert(kPassSteps / kFilterChunk <= 32767);
-// Rows of A in fixed point at a time, for all panels and threads.
-constexpr int64_t kBlockBytes = int64_t{32} << 20;
+// Rows of A at a time, for all panels and threads: about so many bytes, but not so few rows that preparing B for each
+// block counts. Settling reads elements of A here and there, which takes longer where they lie in memory.
+constexpr int64_t kBlockBytes = int64_t{16} << 20;
+constexpr int64_t kBlockRows = 1024;
 constexpr int64_t kPreparedRows = 32;  // at a time by a thread
 // Outputs sampled for the unit: rows by columns in each of some places.
 constexpr int64_t kPlaces = 4, kSampledRows = 8, kSampledColumns = 8;
@@ -66,7 +68,7 @@ class Pass {
         panels_(ceil_div(p_.n, columns_)),
         steps_(round_up(p_.k, kFilterChunk)),
         a_ld_(steps_ + kFilterChunk),  // rows do not share a set of L1
-        rows_(std::min(p_.m, std::max<int64_t>(kBlockBytes / (a_ld_ * int64_t{sizeof(int16_t)}), kFilterMaxRows))),
+        rows_(std::min(p_.m, std::max(kBlockBytes / (p_.k * q_.bytes), kBlockRows))),
         budget_(p_.m * p_.n, p_.k, q_.bytes, p_.argmax != nullptr),
         scope_(shared_workspace(), static_cast<size_t>(rows_ * a_ld_) * sizeof(int16_t) +
                                        static_cast<size_t>(rows_) * sizeof(double) + 2 * Workspace::kAlignment) {
