@@ -62,6 +62,9 @@ const DeviceFacts& device_facts(int device) {
     TG_CUDA_CHECK(cudaDeviceGetAttribute(&facts.multiprocessors, cudaDevAttrMultiProcessorCount, device));
     TG_CUDA_CHECK(cudaDeviceGetAttribute(&facts.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     facts.compute = 10 * major + minor;
+    cudaDeviceProp properties;
+    TG_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+    facts.memory = static_cast<int64_t>(properties.totalGlobalMem);
     known[index] = new DeviceFacts(facts);
   }
   return *known[index];

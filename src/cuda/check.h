@@ -50,6 +50,7 @@ struct DeviceFacts {
   int compute = 0;  // 90 for capability 9.0
   int multiprocessors = 0;
   int shared_bytes = 0;  // the most a block may ask for
+  int64_t memory = 0;    // bytes of all of it
 };
 const DeviceFacts& device_facts(int device);
 

@@ -31,6 +31,13 @@ Side<F> side(const void* data, int64_t line, int64_t step, int64_t lines) {
   return x;
 }
 
+// What the bounds of a product take, nearly.
+template <class F>
+int64_t bytes(const ProductArgs& p) {
+  constexpr int64_t kOfA = sizeof(typename F::Entry) + 4, kOfB = Loop<F>::kColumns == 2 ? 4 : kOfA, kOfOutput = 7;
+  return (p.m * kOfA + p.n * kOfB) * p.k + p.m * p.n * kOfOutput;
+}
+
 }  // namespace filter
 
 template <class In>
@@ -46,7 +53,10 @@ bool filter_applies(const ProductArgs& p, Filtering filtering, const Target& tar
   if (!kDouble && std::max({p.m, p.n, p.k}) <= 32) return false;
   if (filtering != Filtering::automatic) return true;
   const int64_t least = kDouble ? 512 : 2048, work = int64_t{1} << (kDouble ? 27 : p.argmax ? 33 : 35);
-  return std::min({p.m, p.n, p.k}) >= least && p.m * p.n * p.k >= work;
+  // Large graphs fill the memory: there has to be some left for what is only faster.
+  constexpr int64_t kShareOfMemory = 20;
+  return std::min({p.m, p.n, p.k}) >= least && p.m * p.n * p.k >= work &&
+         filter::bytes<F>(p) <= target.facts->memory / kShareOfMemory;
 }
 
 template <class S, class In, bool kArgmax>
