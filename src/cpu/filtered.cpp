@@ -37,9 +37,7 @@ class Budget {
   // A step is about a cycle. Filtering an output saves a fourteenth of k of them with float64 values, twice that with
   // argmax, and about a fiftieth with float32 (Zen 4). What is free besides is below a percent of the product.
   Budget(int64_t outputs, int64_t k, int item, bool argmax)
-      : per_output_(static_cast<double>(k) / (item == 4 ? 48
-                                              : argmax  ? 8
-                                                        : 16)),
+      : per_output_(static_cast<double>(k) / (item == 4 ? 48 : 8 * (argmax ? 1 : 2))),
         free_(std::min(1e5, static_cast<double>(outputs) * per_output_ / 100)) {}
 
   // Counts; returns whether to go on.
