@@ -11,7 +11,7 @@ struct Options {
   bool argmax = false;
   const char* layout = "NN";  // N row-major, T column-major; of A and B
   int64_t batch = 1;
-  Filtering filtering = Filtering::automatic;
+  Filtering filtering = Filtering::never;  // tables are of the plain kernels
 };
 
 template <class T>

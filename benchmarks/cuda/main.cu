@@ -121,12 +121,8 @@ void rates_and_types() {
     each(float16(), "f16 max_plus" + of, {Semiring::max_plus, data}, 100);
     each(bfloat16(), "bf16 max_plus" + of, {Semiring::max_plus, data}, 100);
   }
-  // The plain kernels; filtered() measures the others.
-  Options plain{Semiring::max_plus, Data::normal};
-  plain.filtering = Filtering::never;
-  each(double(), "f64 plus, max, randn", plain, 18);
-  plain.semiring = Semiring::min_plus, plain.data = Data::infinities;
-  each(double(), "f64 plus, min, -inf 30 %", plain, 18);
+  each(double(), "f64 plus, max, randn", {Semiring::max_plus, Data::normal}, 18);
+  each(double(), "f64 plus, min, -inf 30 %", {Semiring::min_plus, Data::infinities}, 18);
   each(float(), "f32 max_mul", {Semiring::max_mul, Data::normal}, .85 * mul);
   each(float(), "f32 max_min", {Semiring::max_min, Data::normal}, .85 * max_min);
   each(float(), "f32 min_max", {Semiring::min_max, Data::normal}, .85 * min_max);
@@ -214,6 +210,7 @@ void filtered(const char* type, std::initializer_list<FilterGoals> goals, std::i
       for (const bool argmax : {false, true}) {
         const std::string kind = argmax ? " argmax" : "";
         Options o{Semiring::max_plus, data, argmax};
+        o.filtering = Filtering::automatic;
         const double s = row<T>("filter", name + kind, n, n, n, o);
         o.filtering = Filtering::never;
         const double plain = row<T>("filter", name + kind + " plain", n, n, n, o);

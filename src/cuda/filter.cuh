@@ -52,7 +52,9 @@ bool filter_applies(const ProductArgs& p, Filtering filtering, const Target& tar
   if (p.k == 0 || p.k > kMostSteps || std::max(p.m, p.n) > kMostLines) return false;
   if (!kDouble && std::max({p.m, p.n, p.k}) <= 32) return false;
   if (filtering != Filtering::automatic) return true;
-  const int64_t least = kDouble ? 512 : 2048, work = int64_t{1} << (kDouble ? 27 : p.argmax ? 33 : 35);
+  // Members of a batch go one after the other: each has to fill the device, as the plain kernels do with all of them.
+  const int64_t least = kDouble ? 512 : 2048;
+  const int64_t work = int64_t{1} << (kDouble ? (p.batch.count > 1 ? 33 : 27) : p.argmax ? 33 : 35);
   // Large graphs fill the memory: there has to be some left for what is only faster.
   constexpr int64_t kShareOfMemory = 20;
   return std::min({p.m, p.n, p.k}) >= least && p.m * p.n * p.k >= work &&
