@@ -1,8 +1,5 @@
 // Products and gradients on the GPU against the CPU library, bit by bit. A plain program, so that a bare machine with
 // CMake and nvcc builds it: cuda_check LIBRARY [--seconds S] [--seed N] [--only TEXT] [--large]
-#include <cuda_runtime.h>
-#include <dlfcn.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -12,27 +9,11 @@
 
 #include "../cases.h"
 #include "cpu/backend.h"
-#include "cuda/backend.h"
+#include "session.h"
 #include "validate.h"
 
 namespace tropical::testing {
 namespace {
-
-const cuda::Backend* backend = nullptr;
-cudaStream_t stream = nullptr;
-cuda::Queue queue;
-int failures = 0;
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::printf("CUDA: %s: %s\n", what, cudaGetErrorString(error));
-  std::exit(2);
-}
-void check(const cuda::Status& status, const char* what) {
-  if (status.code == 0) return;
-  std::printf("%s: %d %s\n", what, status.code, status.message);
-  std::exit(2);
-}
 
 // A copy of a host tensor's whole storage on the device.
 class Mirror {
@@ -296,28 +277,7 @@ int main(int argc, char** argv) {
     if (option == "--seed") seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (option == "--only") only = argv[i + 1];
   }
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    std::printf("%s\n", dlerror());
-    return 2;
-  }
-  const auto entry = reinterpret_cast<cuda::GetBackend>(dlsym(handle, cuda::kEntrySymbol));
-  backend = entry ? entry() : nullptr;
-  if (!backend || backend->abi != cuda::kAbi) {
-    std::printf("%s: not this build's CUDA library\n", library.c_str());
-    return 2;
-  }
-  cuda::Status status;
-  const int devices = backend->device_count(&status);
-  std::printf("devices: %d %s\n", devices, status.message);
-  if (devices == 0) return 77;  // skipped
-  cuda::DeviceInfo info;
-  backend->device_info(0, &info, &status);
-  std::printf("%s, compute capability %d.%d, supported %d; built for %s\n", info.name, info.major, info.minor,
-              info.supported, backend->architectures);
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  queue = {0, stream};
-
+  begin(library.c_str());
   const auto start = std::chrono::steady_clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   std::map<std::string, int> products, gradients;

@@ -1,8 +1,5 @@
 // Products of f64 and f32 through bounds against the plain kernels of the same library, bit by bit, on all kinds of
 // data. A plain program: filter_check LIBRARY [--size N] [--only TEXT]
-#include <cuda_runtime.h>
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,26 +9,10 @@
 #include <vector>
 
 #include "../filter_data.h"
-#include "cuda/backend.h"
+#include "session.h"
 
 namespace tropical::testing {
 namespace {
-
-const cuda::Backend* backend = nullptr;
-cudaStream_t stream = nullptr;
-cuda::Queue queue;
-int failures = 0;
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::printf("CUDA: %s: %s\n", what, cudaGetErrorString(error));
-  std::exit(2);
-}
-void check(const cuda::Status& status) {
-  if (status.code == 0) return;
-  std::printf("%d %s\n", status.code, status.message);
-  std::exit(2);
-}
 
 template <class T>
 class Device {
@@ -99,12 +80,12 @@ class Problem {
     p_.argmax = {argmax ? argmax_.data() : nullptr, p_.n, 1, {}};
     cuda::Status status;
     const size_t bytes = backend->matmul_workspace(&p_, 0, &status);
-    check(status);
+    check(status, "call");
     Device<char> scratch(static_cast<int64_t>(bytes));
     scratch.set(0xa5);
     const auto enqueue = [&] {
       backend->matmul(&p_, &queue, scratch.data(), &status);
-      check(status);
+      check(status, "call");
     };
     c_.set(0x11), argmax_.set(0x11);
     if (!captured) {
@@ -228,24 +209,8 @@ int main(int argc, char** argv) {
     if (!std::strcmp(argv[i], "--size")) size = std::atoll(argv[i + 1]);
     if (!std::strcmp(argv[i], "--only")) only = argv[i + 1];
   }
-  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    std::printf("%s\n", dlerror());
-    return 2;
-  }
-  const auto entry = reinterpret_cast<cuda::GetBackend>(dlsym(handle, cuda::kEntrySymbol));
-  backend = entry ? entry() : nullptr;
-  if (!backend || backend->abi != cuda::kAbi) {
-    std::printf("%s: not this build's CUDA library\n", library.c_str());
-    return 2;
-  }
-  cuda::Status status;
-  if (backend->device_count(&status) == 0) return 77;  // skipped
-  cuda::DeviceInfo info;
-  backend->device_info(0, &info, &status);
-  if (info.major < 8) return 77;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  queue = {0, stream};
+  const cuda::DeviceInfo info = begin(library.c_str());
+  if (info.major < 8) return 77;  // skipped
 
   const auto check_type = [&]<class T>(T, int64_t n) {
     int64_t wrong = all_data<T>(n, n, n, Semiring::max_plus, only);
