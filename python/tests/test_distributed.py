@@ -205,7 +205,7 @@ def test_progress_is_told_on_the_first_rank(two):
 @pytest.mark.parametrize(("size", "silent"), [(2, False), (4, False), (4, True)])
 def test_a_rank_that_dies(size, silent):
     """The others raise, within the timeout, which is that of rows and columns of ranks too."""
-    team = Team(size, seconds=10 if silent else 20)
+    team = Team(size, seconds=20)
     team.run(jobs.progress, mesh=(size,), names="0")  # all have started
     for pipe in team.pipes:
         pipe.send((jobs.__name__, "dies", {"mesh": (size,), "names": "0", "rank": 1, "silent": silent}))
