@@ -149,7 +149,7 @@ class FilterCudaOn : public ::testing::TestWithParam<FilterData> {
     double share = 0;
     every_result_is_the_defined_one<F, kArgmax>(GetParam(), share);
     RecordProperty("not proved", std::to_string(share));
-    EXPECT_LE(share, easy ? .02 : 1);
+    EXPECT_LE(share, !easy ? 1 : kFew ? .1 : .02);  // the unit is guessed from all outputs, and badly from few
   }
 };
 TEST_P(FilterCudaOn, DoubleValues) { expect<ByFloat, false>(GetParam().easy); }
