@@ -69,30 +69,6 @@ class Scratch {
   void* data_ = nullptr;
 };
 
-// Runs `enqueue` at once, or captures it while the inputs hold something else and replays it with the real ones.
-template <class Upload, class Scramble, class Enqueue>
-void run(bool captured, Upload upload, Scramble scramble, Enqueue enqueue) {
-  if (!captured) {
-    upload();
-    enqueue();
-    return;
-  }
-  scramble();
-  check(cudaStreamSynchronize(stream), "synchronize");
-  cudaGraph_t graph;
-  cudaGraphExec_t exec;
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "begin capture");
-  enqueue();
-  check(cudaStreamEndCapture(stream, &graph), "end capture");
-  check(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
-  check(cudaGraphLaunch(exec, stream), "launch graph");
-  upload();
-  check(cudaGraphLaunch(exec, stream), "launch graph");
-  check(cudaStreamSynchronize(stream), "synchronize");
-  check(cudaGraphExecDestroy(exec), "destroy");
-  check(cudaGraphDestroy(graph), "destroy");
-}
-
 std::string differences(DType dtype, HostTensor& got, HostTensor& expected) {
   std::string text;
   int64_t count = 0;

@@ -88,28 +88,14 @@ class Problem {
       check(status, "call");
     };
     c_.set(0x11), argmax_.set(0x11);
-    if (!captured) {
-      report_.set(0);
-      enqueue();
-    } else {  // a graph that has run on other data
-      const std::vector<double> a = host_a_, b = host_b_;
-      load(*before, 99);
-      check(cudaStreamSynchronize(stream), "synchronize");
-      cudaGraph_t graph;
-      cudaGraphExec_t exec;
-      check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "begin capture");
-      enqueue();
-      check(cudaStreamEndCapture(stream, &graph), "end capture");
-      check(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
-      check(cudaGraphLaunch(exec, stream), "launch graph");
+    const std::vector<double> a = host_a_, b = host_b_;
+    const auto real = [&] {
       host_a_ = a, host_b_ = b;
       upload();
       report_.set(0);
-      check(cudaGraphLaunch(exec, stream), "launch graph");
-      check(cudaStreamSynchronize(stream), "synchronize");
-      check(cudaGraphExecDestroy(exec), "destroy");
-      check(cudaGraphDestroy(graph), "destroy");
-    }
+    };
+    testing::run(
+        captured, real, [&] { load(*before, 99); }, enqueue);
     return {c_.download(), argmax_.download(), report_.download()[0]};
   }
   int64_t outputs() const { return p_.m * p_.n; }

@@ -156,11 +156,10 @@ def _started(device: str, timeout: float) -> DeviceMesh:
             raise ValueError(f"--device is {device!r}, expected auto, cpu or cuda")
         if not 0 < timeout < 1e9:
             raise ValueError(f"--timeout is {timeout}, expected seconds above 0")
-        cuda, problem = device != "cpu", _no_gpus()
-        if cuda and problem:
-            if device == "cuda":
-                raise ValueError(f"--device is cuda: {problem}")
-            cuda = False
+        problem = _no_gpus() if device != "cpu" else ""
+        if problem and device == "cuda":
+            raise ValueError(f"--device is cuda: {problem}")
+        cuda = device != "cpu" and not problem
     # Messages have to come in between the blocks of a product.
     os.environ.setdefault("TORCH_NCCL_HIGH_PRIORITY", "1")
     kind = "cuda" if cuda else "cpu"

@@ -63,8 +63,7 @@ class BlockCyclic:
         """
         if index(n) < 0:
             raise ValueError(f"n is {n}, expected 0 at least")
-        if block is not None and index(block) < 1:
-            raise ValueError(f"block is {block}, expected 1 at least")
+        check_block(block)
         grid = grid_of(mesh)
         block = default_block(n, grid) if block is None else block
         made = cls(torch.empty(0, dtype=dtype), n, block, grid)
@@ -101,6 +100,11 @@ class BlockCyclic:
         local = self.local.new_empty(len(mine.rows), len(mine.columns))
         move(self.local, self.layouts, wanted, local, self.grid.me, self.grid.everyone)
         return wrapped(local, mesh, placements, (self.n, self.n))
+
+
+def check_block(block: Any) -> None:
+    if block is not None and index(block) < 1:
+        raise ValueError(f"block is {block}, expected 1 at least")
 
 
 def wrapped(local: torch.Tensor, mesh: DeviceMesh, placements: Any, shape: tuple[int, int]) -> DTensor:

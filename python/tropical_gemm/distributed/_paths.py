@@ -17,7 +17,7 @@ from ..algorithms.errors import DivergenceError, NegativeCycleError, PathOverflo
 from ..algorithms.potentials import NEGATIVE_CYCLE
 from ..algorithms.progress import check_progress, reporting
 from ._checkpoint import Checkpoint
-from ._cyclic import BlockCyclic
+from ._cyclic import BlockCyclic, check_block
 from ._operands import Matrix, check_threads, collective, dtype_of
 from ._pivots import Diverged, Pivots, constants
 from ._potentials import Potentials
@@ -217,8 +217,7 @@ def _begin(x: Any, argument: str, block: Any, checkpoint: Any, every: Any, check
         shape = matrix.shape
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"{argument} has shape {shape}, expected a square matrix (n, n)")
-        if block is not None and operator.index(block) < 1:
-            raise ValueError(f"block is {block}, expected 1 at least")
+        check_block(block)
         if operator.index(every) < 1:
             raise ValueError(f"checkpoint_every is {every}, expected 1 at least")
         if isinstance(x, BlockCyclic) and block not in (None, x.block):
