@@ -29,6 +29,8 @@ std::atomic<FilterMode>& mode() {
   return chosen;
 }
 
+std::atomic<bool> recorded{false};
+
 }  // namespace
 
 FilterMode filter_mode() { return mode().load(std::memory_order_relaxed); }
@@ -37,9 +39,6 @@ const char* filter_mode_name() { return kNames[static_cast<int>(filter_mode())];
 
 void set_filter(std::string_view name) { mode() = name.empty() ? environment() : parse(name); }
 
-namespace {
-std::atomic<bool> recorded{false};
-}
 void record_filter(bool wanted) { recorded = wanted; }
 bool filter_recorded() { return recorded.load(std::memory_order_relaxed); }
 

@@ -161,11 +161,8 @@ class Pass {
   // Rows [i0, i1), which are prepared: panel by panel, and in parts where there are few panels.
   void run_block(int64_t i0, int64_t i1) {
     const int64_t parts =
-        std::clamp<int64_t>(ceil_div(int64_t{threads_} * 4, panels_), 1, ceil_div(i1 - i0, kPartRows));
-    if (threads_ == 1) return run_parts(i0, i1, 1);
-    run_parts(i0, i1, parts);
-  }
-  void run_parts(int64_t i0, int64_t i1, int64_t parts) {
+        threads_ == 1 ? 1
+                      : std::clamp<int64_t>(ceil_div(int64_t{threads_} * 4, panels_), 1, ceil_div(i1 - i0, kPartRows));
     const auto at = [&](int64_t part) { return i0 + (i1 - i0) * part / parts; };
     std::vector<int64_t> done(static_cast<size_t>(panels_ * parts));  // the first row that is not
     std::atomic<bool> going{true};
