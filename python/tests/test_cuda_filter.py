@@ -71,3 +71,21 @@ def test_against_numpy() -> None:
         candidates = a[i][:, None] + b
         assert np.array_equal(c[i].cpu().numpy(), candidates.max(axis=0))
         assert np.array_equal(arg[i].cpu().numpy(), candidates.argmax(axis=0))
+
+
+@pytest.mark.parametrize("argmax", [False, True])
+def test_parts_of_a_large_product(argmax: bool) -> None:
+    # Bounds for the whole would take more of the memory than they may; those of its parts do not.
+    import tropical_gemm as tg
+    from tropical_gemm import debug
+
+    n = 16384
+    generator = torch.Generator("cuda").manual_seed(3)
+    a, b = (torch.rand((n, n), device="cuda", generator=generator) for _ in range(2))
+    with debug.recorded():
+        whole = tg.matmul(a, b, semiring="min_plus", return_argmax=argmax)
+    assert debug.last_path().path == ("filtered" if torch.cuda.get_device_capability() >= (9, 0) else "plain")
+    for first in range(0, n, 4096):
+        part = tg.matmul(a[first : first + 4096], b, semiring="min_plus", return_argmax=argmax)
+        for x, y in zip(whole, part, strict=True) if argmax else [(whole, part)]:
+            assert torch.equal(x[first : first + 4096], y)

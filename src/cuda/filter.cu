@@ -4,6 +4,8 @@ namespace tropical::cuda {
 
 template bool filter_applies<double>(const ProductArgs&, Filtering, const Target&);
 template bool filter_applies<float>(const ProductArgs&, Filtering, const Target&);
+template bool filter_fits<double>(const ProductArgs&, const Target&);
+template bool filter_fits<float>(const ProductArgs&, const Target&);
 
 using Product = const int*(const ProductArgs&, Filtering, FilterCounts*, Call&, Scratch&);
 template Product filter_product<MaxPlus, double, false>;

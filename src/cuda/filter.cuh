@@ -55,10 +55,13 @@ bool filter_applies(const ProductArgs& p, Filtering filtering, const Target& tar
   // Members of a batch go one after the other: each has to fill the device, as the plain kernels do with all of them.
   const int64_t least = kDouble ? 512 : 2048;
   const int64_t work = int64_t{1} << (kDouble ? (p.batch.count > 1 ? 33 : 27) : p.argmax ? 33 : 35);
-  // Large graphs fill the memory: there has to be some left for what is only faster.
-  constexpr int64_t kShareOfMemory = 20;
-  return std::min({p.m, p.n, p.k}) >= least && p.m * p.n * p.k >= work &&
-         filter::bytes<F>(p) <= target.facts->memory / kShareOfMemory;
+  return std::min({p.m, p.n, p.k}) >= least && p.m * p.n * p.k >= work;
+}
+
+template <class In>
+bool filter_fits(const ProductArgs& p, const Target& target) {
+  constexpr int64_t kShareOfMemory = 40;
+  return filter::bytes<filter::SchemeFor<In>>(p) <= target.facts->memory / kShareOfMemory;
 }
 
 template <class S, class In, bool kArgmax>

@@ -13,6 +13,10 @@ inline constexpr bool is_filtered_v = (std::is_same_v<S, MaxPlus> ||
 template <class In>
 bool filter_applies(const ProductArgs& args, Filtering filtering, const Target& target);
 
+// Whether the bounds take little of the memory: large graphs fill it, and some has to be left for what is only faster.
+template <class In>
+bool filter_fits(const ProductArgs& args, const Target& target);
+
 // Enqueues one product, no batch. The result is a word on the device for later kernels: nonzero once C is complete;
 // else the plain kernels have to follow, as the data are not worth it or too much was left unproved. That word stays
 // taken in the call's scratch memory; what else was used is taken in `rest` and free for what follows.

@@ -91,11 +91,10 @@ void fast_or_generic(const ProductArgs& args, Call& call) {
   generic<S, In, kArgmax>(args, call, facts);
 }
 
-// Through cheap bounds, one member of the batch after the other: true if the product goes that way. The plain kernels
-// follow for data that it leaves to them.
+// Through cheap bounds, one member of the batch after the other. The plain kernels follow for data that it leaves to
+// them.
 template <class S, class In, bool kArgmax>
-bool filtered(const ProductArgs& args, const MatmulParams& p, Call& call) {
-  if (!filter_applies<In>(args, p.filtering, call.target)) return false;
+void filtered(const ProductArgs& args, const MatmulParams& p, Call& call) {
   const Scratch start = call.scratch;
   for (int64_t member = 0; member < args.batch.count; ++member) {
     int64_t offset[4];
@@ -111,7 +110,6 @@ bool filtered(const ProductArgs& args, const MatmulParams& p, Call& call) {
     fast_or_generic<S, In, kArgmax>(one, own);
     call.scratch.reach(std::max(bounds.used(), own.scratch.used()));
   }
-  return true;
 }
 
 template <class S, class In, bool kArgmax>
@@ -122,7 +120,7 @@ void product_as(const MatmulParams& p, Call& call) {
   const bool worth = args.batch.count == 1 && std::min({args.m, args.n, args.k}) >= kLarge;
   const int64_t rows = worth && args.m % kTile <= kFew ? args.m % kTile : 0;
   const int64_t cols = worth && args.n % kTile <= kFew ? args.n % kTile : 0;
-  const auto part = [&](int64_t i, int64_t m, int64_t j, int64_t n) {
+  const auto part = [&](const auto& self, int64_t i, int64_t m, int64_t j, int64_t n) -> void {
     ProductArgs q = args;
     q.m = m, q.n = n;
     q.a = static_cast<const Stored<In>*>(args.a) + i * args.a_row;
@@ -130,13 +128,22 @@ void product_as(const MatmulParams& p, Call& call) {
     q.c = static_cast<Stored<In>*>(args.c) + i * args.c_row + j * args.c_col;
     if (kArgmax) q.argmax = args.argmax + i * args.argmax_row + j * args.argmax_col;
     if constexpr (is_filtered_v<S, In>) {
-      if (filtered<S, In, kArgmax>(q, p, call)) return;
+      if (filter_applies<In>(q, p.filtering, call.target)) {
+        constexpr int64_t kLeastHalved = 8192;
+        if (p.filtering != Filtering::automatic || filter_fits<In>(q, call.target))
+          return filtered<S, In, kArgmax>(q, p, call);
+        // Bounds that take too much memory are made for a part of the product at a time.
+        const auto half = [](int64_t size) { return ceil_div(size / 2, kTile) * kTile; };
+        if (m >= n && m >= kLeastHalved)
+          return self(self, i, half(m), j, n), self(self, i + half(m), m - half(m), j, n);
+        if (n >= kLeastHalved) return self(self, i, m, j, half(n)), self(self, i, m, j + half(n), n - half(n));
+      }
     }
     if (!thin<S, In, kArgmax>(q, call)) fast_or_generic<S, In, kArgmax>(q, call);
   };
-  part(0, args.m - rows, 0, args.n - cols);
-  if (rows) part(args.m - rows, rows, 0, args.n);
-  if (cols) part(0, args.m - rows, args.n - cols, cols);
+  part(part, 0, args.m - rows, 0, args.n - cols);
+  if (rows) part(part, args.m - rows, rows, 0, args.n);
+  if (cols) part(part, 0, args.m - rows, args.n - cols, cols);
 }
 
 template <class S, class In>
