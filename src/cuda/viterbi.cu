@@ -120,11 +120,11 @@ bool grid_walks(const Trellis<In>& x, const GridWalk& walk, unsigned* arrived, c
                                                      args);
   };
   const int half = (walk.columns + 1) / 2;
-  if (walk.rows == 4) return half <= 6 ? run.template operator()<1, 6>() : run.template operator()<1, 12>();
-  if (half <= 4) return run.template operator()<4, 4>();
-  if (half <= 8) return run.template operator()<4, 8>();
-  if (half <= 11) return run.template operator()<4, 11>();
-  return run.template operator()<4, 12>();
+  if (walk.rows == 4) return half <= 6 ? run.template operator()<2, 6>() : run.template operator()<2, 12>();
+  if (half <= 4) return run.template operator()<8, 4>();
+  if (half <= 8) return run.template operator()<8, 8>();
+  if (half <= 11) return run.template operator()<8, 11>();
+  return run.template operator()<8, 12>();
 }
 
 // In as many parts as the device has room for.
@@ -167,15 +167,15 @@ void viterbi(const ViterbiParams& p, Call& call) {
   if (p.batch == 0) return;
   constexpr int64_t kAlign = 64;
   const int64_t s = p.states, matrices = sequences_share(p) ? 1 : p.batch;
-  Trellis<In> x{p, ceil_div(s, 16) * 16, nullptr, 0, nullptr, nullptr, sequences_share(p)};
+  std::optional<GridWalk> walk;
+  if (std::is_same_v<F, float> && steps_share(p) && sequences_share(p) && !p.scan)
+    walk = plan_grid_walk(p.batch, s, *call.target.facts);
+  const int64_t whole = walk ? GridWalk::kChunk : 16;
+  Trellis<In> x{p, ceil_div(s, whole) * whole, nullptr, 0, nullptr, nullptr, sequences_share(p)};
   x.step_size = ceil_div(p.batch * x.row, kAlign) * kAlign;
   x.history = call.scratch.take<F>(p.steps * x.step_size);
   if (is_half_v<In> || steps_share(p)) x.matrix = call.scratch.take<F>(matrices * s * x.row);
   if (steps_share(p)) x.transposed = call.scratch.take<F>(matrices * s * x.row);
-
-  std::optional<GridWalk> walk;
-  if (std::is_same_v<F, float> && steps_share(p) && x.one_matrix && !p.scan)
-    walk = plan_grid_walk(p.batch, s, *call.target.facts);
   const int64_t tiles = walk ? ceil_div(p.batch, walk->rows) : 0;
   auto* const arrived = call.scratch.take<unsigned>(tiles);
 

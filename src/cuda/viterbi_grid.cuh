@@ -10,11 +10,13 @@
 
 namespace tropical::cuda {
 
-// A warp's lanes are 4 rows (sequences) x 2 halves of the block's columns x 4 parts of k; the warps of a team divide k
-// in chunks of 16. A lane has kRows x kCols results.
+// A warp's lanes are 2 groups of rows (sequences) x 2 halves of the block's columns x 8 parts of k; the warps of a team
+// divide k in chunks of 32. A lane has kRows x kCols results: as many as registers hold, since shared memory gives 32
+// values a clock and 64 pairs of operations want (kRows + kCols) / (kRows kCols) each.
 struct GridWalk {
-  static constexpr int kTeams = 2, kTeamWarps = 8, kTeamThreads = 32 * kTeamWarps, kThreads = kTeams * kTeamThreads;
-  static constexpr int kChunk = 16, kHalf = 12, kSlice = 2 * kHalf;  // elements of k, most columns of a half, and both
+  static constexpr int kTeams = 2, kTeamWarps = 4, kTeamThreads = 32 * kTeamWarps, kThreads = kTeams * kTeamThreads;
+  static constexpr int kParts = 8, kChunk = 4 * kParts;  // of k: of a chunk, elements
+  static constexpr int kHalf = 12, kSlice = 2 * kHalf;   // most columns of a half, and both
   static constexpr int kMostColumns = kSlice;
 
   int rows = 0;     // of a tile of sequences, which a team takes at once
@@ -23,11 +25,10 @@ struct GridWalk {
   int columns = 0;  // of a block
   size_t shared = 0;
 
-  // A stage holds vectors of 4 values along k, (part of k, row), parts a little apart so that no bank is met twice.
-  static constexpr int part_vectors(int rows) { return rows + (rows > 4 ? 4 : 0); }
-  // Few rows take little time, so all of a step is asked for at once.
+  // A stage holds a line of 128 bytes for each row, in vectors of 4 values along k. Few rows take little time, so all
+  // of a step is asked for at once.
   static constexpr int stages(int rows) { return rows > 4 ? 4 : 12; }
-  static constexpr int ring_floats(int rows) { return stages(rows) * 4 * 4 * part_vectors(rows); }
+  static constexpr int ring_floats(int rows) { return stages(rows) * rows * kChunk; }
 };
 
 // None where the matrix does not fit.
@@ -97,15 +98,15 @@ __device__ inline void await(const unsigned* counter, unsigned wanted) {
 }
 
 // Where the element k of a chunk lies in a slice: elements that lanes read at once are neighbours.
-__device__ constexpr int slice_position(int k) { return k % 4 * 4 + k / 4; }
+__device__ constexpr int slice_position(int k) { return k % 4 * GridWalk::kParts + k / 4; }
 
 // One team of one block.
 template <int kRows, int kCols>
 class Team {
   using G = GridWalk;
   using Core = FloatCore<MaxPlus, true>;
-  static constexpr int kTileRows = 4 * kRows, kPart = G::part_vectors(kTileRows), kStage = 4 * kPart;
-  static constexpr int kStages = G::stages(kTileRows), kRing = G::ring_floats(kTileRows), kCopies = (kTileRows + 7) / 8;
+  static constexpr int kTileRows = 2 * kRows, kStage = kTileRows * G::kParts;
+  static constexpr int kStages = G::stages(kTileRows), kRing = G::ring_floats(kTileRows), kCopies = kTileRows / 4;
   static constexpr int kNext = G::kTeamWarps * G::kChunk;  // elements from a warp's chunk to its next
 
  public:
@@ -116,7 +117,8 @@ class Team {
         thread(threadIdx.x % G::kTeamThreads),
         lane(threadIdx.x % 32),
         chunk0((thread / 32 + 2 * team) % G::kTeamWarps),
-        slice(matrix_slice + (chunk0 * G::kChunk + lane / 8) * G::kSlice + lane % 2 * G::kHalf),
+        part(lane / 4),
+        slice(matrix_slice + (chunk0 * G::kChunk + part) * G::kSlice + lane % 2 * G::kHalf),
         partials(rings + team * G::kTeamWarps * kRing),
         ring(reinterpret_cast<float4*>(partials + thread / 32 * kRing)) {}
 
@@ -133,12 +135,11 @@ class Team {
     const int out_row = thread / kNeighbours, out_column = thread % kNeighbours;
     const int64_t out_b = b0 + out_row, length = out_b < p.batch ? length_of(p, out_b) : 0;
 
-    // What this lane copies: vectors of two rows. Row 4 g + i is kept in place of row 4 (g ^ part) + i, so that lanes
-    // know without asking which of their results to keep (see share).
-    const int part = lane % 4, group = kRows == 1 ? 0 : lane / 16 ^ part, i = lane / 4 % 4;
-    const auto row_of = [&](int g) { return min(b0 + 4 * g + i, p.batch - 1); };
-    const float* from = x.history + row_of(group) * x.row + chunk0 * G::kChunk + part * 4;
-    const int64_t other = (row_of(group ^ 2) - row_of(group)) * x.row;
+    // What this lane copies: a vector of every fourth row. Eight lanes copy a line as it lies in memory: copies that
+    // scatter a line are as slow as so many lines. Rows beyond the batch are left out, since all blocks would ask for
+    // the same lines again and again.
+    const float* from = x.history + (b0 + lane / G::kParts) * x.row + chunk0 * G::kChunk + lane % G::kParts * 4;
+    count = static_cast<int>(min(p.batch - b0, int64_t{kTileRows}));
 
     float* to = x.history + out_b * x.row + first + out_column;
     int64_t at = out_b * p.emission.stride[0] + (first + out_column) * p.emission.stride[2];
@@ -151,7 +152,7 @@ class Team {
       if (thread == 0 && t > 1)
         await(x.arrived + tile, static_cast<unsigned>(t - 1) * static_cast<unsigned>(x.walk.blocks));
       sync_team(team);
-      begin(from, other);
+      begin(from);
       at += p.emission.stride[1];
       to += x.step_size;
       unsigned emission[kOutputs];
@@ -163,7 +164,7 @@ class Team {
       }
       float best[kRows][kCols];
       take_turn(team);
-      multiply(best, from, other);
+      multiply(best, from);
       give_turn(1 - team);
       share(best);
       sync_team(team);
@@ -201,15 +202,14 @@ class Team {
   }
 
   // This warp's part of the products, in the cheapest mode that has been right of late (see Mode).
-  __device__ void multiply(float (&best)[kRows][kCols], const float* from, int64_t other) {
+  __device__ void multiply(float (&best)[kRows][kCols], const float* from) {
     constexpr int kPatience = 16;
     if (mode != Mode::value) {
-      if (mode == Mode::negative ? run<Mode::negative>(best, from, other) : run<Mode::positive>(best, from, other))
-        return;
+      if (mode == Mode::negative ? run<Mode::negative>(best, from) : run<Mode::positive>(best, from)) return;
       patience = kPatience;
-      begin(from, other);
+      begin(from);
     }
-    run<Mode::value>(best, from, other);
+    run<Mode::value>(best, from);
     if (--patience > 0)
       mode = Mode::value;
     else
@@ -218,53 +218,70 @@ class Team {
                                              : Mode::value;
   }
 
-  // Whether all results of the warp have the sign of a mode: then that mode has been right.
+  // Whether all results of the warp have the sign of a mode: then that mode has been right. Those of rows beyond the
+  // batch are whatever they are.
   template <Mode kMode>
-  __device__ static bool all_are(const float (&best)[kRows][kCols]) {
-    int bits = kMode == Mode::negative ? -1 : 0;
+  __device__ bool all_are(const float (&best)[kRows][kCols]) const {
+    if (kMode == Mode::value) return true;
+    bool all = true;
 #pragma unroll
-    for (int r = 0; r < kRows; ++r)
+    for (int r = 0; r < kRows; ++r) {
+      int bits = kMode == Mode::negative ? -1 : 0;
 #pragma unroll
       for (int c = 0; c < kCols; ++c)
         bits = kMode == Mode::negative ? bits & __float_as_int(best[r][c]) : bits | __float_as_int(best[r][c]);
-    return kMode == Mode::value || __all_sync(0xffffffffu, kMode == Mode::negative ? bits < 0 : bits >= 0);
+      all &= (kMode == Mode::negative ? bits < 0 : bits >= 0) || lane / 2 % 2 * kRows + (r ^ part % kRows) >= count;
+    }
+    return __all_sync(0xffffffffu, all);
   }
 
   __device__ int chunks() const { return static_cast<int>(x.row) / G::kChunk - chunk0; }  // from this warp's first on
 
+  // In which place of its line a vector lies, so that no bank is met twice.
+  __device__ static int place(int vector, int group) { return vector ^ 2 * group; }
+
   // Copies this lane's vectors of a chunk to a stage.
-  __device__ void copy(const float* from, int64_t other, int stage) const {
-    if (kTileRows < 8 && lane >= 4 * kTileRows) return;
-    float4* to = ring + stage + lane % 4 * kPart + lane / 4;
-    copy_async(to, from);
-    if (kCopies > 1) copy_async(to + 8, from + other);
+  __device__ void copy(const float* from, int stage) const {
+    const int row = lane / G::kParts;
+#pragma unroll
+    for (int c = 0; c < kCopies; ++c) {
+      const int group = kRows > 4 ? c / (kCopies / 2) : row / kRows;
+      if (row + 4 * c < count)
+        copy_async(ring + stage + (row + 4 * c) * G::kParts + place(lane % G::kParts, group), from + 4 * c * x.row);
+    }
   }
   // The first chunks of a step are on their way.
-  __device__ void begin(const float* from, int64_t other) const {
+  __device__ void begin(const float* from) const {
     __syncwarp();
 #pragma unroll
     for (int s = 0; s < kStages - 1; ++s) {
-      if (chunks() > s * G::kTeamWarps) copy(from + s * kNext, other, s * kStage);
+      if (chunks() > s * G::kTeamWarps) copy(from + s * kNext, s * kStage);
       commit_copies();
     }
   }
 
   template <Mode kMode>
-  __device__ bool run(float (&best)[kRows][kCols], const float* from, int64_t other) {
+  __device__ bool run(float (&best)[kRows][kCols], const float* from) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r)
 #pragma unroll
       for (int c = 0; c < kCols; ++c) best[r][c] = Core::worst();
-    const float4* const read = ring + lane / 8 * kPart + lane / 2 % 4;
+    // Row r of a group is looked for in place r ^ part, so that lanes know without asking which of their results to
+    // keep (see share).
+    const int group = lane / 2 % 2;
+    const float4* const read = ring + group * kRows * G::kParts + place(part, group);
+    int rows[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) rows[r] = (r ^ part % kRows) * G::kParts;
     const float* a = slice;
     int here = 0, before = (kStages - 1) * kStage;
     for (int left = chunks(); left > 0; left -= G::kTeamWarps) {
       wait_copies<kStages - 2>();
       __syncwarp();
-      if (left > (kStages - 1) * G::kTeamWarps) copy(from + (kStages - 1) * kNext, other, before);
+      if (left > (kStages - 1) * G::kTeamWarps) copy(from + (kStages - 1) * kNext, before);
       commit_copies();
       from += kNext;
-      step<kMode>(best, read + here, a);
+      step<kMode>(best, read + here, rows, a);
       a += kNext * G::kSlice;
       before = here;
       here = here == (kStages - 1) * kStage ? 0 : here + kStage;
@@ -273,11 +290,12 @@ class Team {
   }
 
   template <Mode kMode>
-  __device__ static void step(float (&best)[kRows][kCols], const float4* values, const float* a) {
+  __device__ static void step(float (&best)[kRows][kCols], const float4* values, const int (&rows)[kRows],
+                              const float* a) {
     float v[kRows][4];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const float4 x4 = values[4 * r];
+      const float4 x4 = values[rows[r]];
       v[r][0] = x4.x, v[r][1] = x4.y, v[r][2] = x4.z, v[r][3] = x4.w;
     }
 #pragma unroll
@@ -302,28 +320,17 @@ class Team {
     const auto take = [&](float& mine, float given, int step) {
       mine = max_nan(mine, __shfl_xor_sync(0xffffffffu, given, step));
     };
-    const int part = lane / 8;
-    if constexpr (kRows == 4) {
-      // best[r] is of rows 4 (r ^ part) + i: what a lane gives away is what the other one keeps.
+    // best[r] is of row r ^ part: what a lane gives away is what the other one keeps.
 #pragma unroll
-      for (int c = 0; c < kCols; ++c) {
-        take(best[0][c], best[2][c], 16);
-        take(best[1][c], best[3][c], 16);
-      }
+    for (int bit = G::kParts / 2; bit > 0; bit /= 2)
 #pragma unroll
-      for (int c = 0; c < kCols; ++c) take(best[0][c], best[1][c], 8);
-    } else {
-      static_assert(kRows == 1);
+      for (int r = 0; r < (bit < kRows ? bit : kRows); ++r)
 #pragma unroll
-      for (int c = 0; c < kCols; ++c) {
-        take(best[0][c], best[0][c], 16);
-        take(best[0][c], best[0][c], 8);
-      }
-    }
+        for (int c = 0; c < kCols; ++c) take(best[r][c], best[bit < kRows ? r + bit : r][c], 4 * bit);
     __syncwarp();
-    const int row = lane / 2 % 4 + (kRows == 4 ? 4 * part : 0);
+    const int row = lane / 2 % 2 * kRows + part % kRows;
     float* to = reinterpret_cast<float*>(ring) + row * G::kSlice + lane % 2 * G::kHalf;
-    if (kRows == 4 || part == 0)
+    if (part < kRows)
 #pragma unroll
       for (int c = 0; c < kCols; ++c) to[c] = best[0][c];
   }
@@ -338,6 +345,8 @@ class Team {
   const GridArgs& x;
   int first, team, thread, lane;
   int chunk0;          // the first of this warp's; those that have one more run on other schedulers in the other team
+  int part;            // of k, of this lane
+  int count = 0;       // of rows of the tile
   const float* slice;  // of the block's columns of the matrix, where this lane begins
   float* partials;     // of all warps
   float4* ring;        // of this warp
@@ -363,7 +372,7 @@ __global__ void __launch_bounds__(GridWalk::kThreads, 1) walk_grid(const __grid_
   }
   __syncthreads();
   Team<kRows, kCols> team(x, slice, slice + row * G::kSlice, first);
-  const int64_t tiles = (x.p.batch + 4 * kRows - 1) / (4 * kRows);
+  const int64_t tiles = (x.p.batch + 2 * kRows - 1) / (2 * kRows);
   if (threadIdx.x >= G::kTeamThreads) give_turn(0);
   for (int64_t round = 0; round * G::kTeams * x.walk.groups + group < tiles; ++round) team.walk(round, group);
 }
