@@ -62,7 +62,7 @@ Options options_of(const Options* given, size_t first_version) {
 tropical::CudaOptions cuda_of(const tg_cuda_options& o) { return {o.stream, o.allocate, o.context}; }
 
 tropical::Semiring checked(tg_semiring s) {
-  if (s < TG_MAX_PLUS || s > TG_OR_AND)
+  if (!tropical::is_semiring(s))
     throw Error(ErrorCode::invalid_value, "semiring is " + std::to_string(s) + ", expected a tg_semiring");
   return static_cast<tropical::Semiring>(s);
 }

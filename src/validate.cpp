@@ -84,7 +84,7 @@ void collapse(BatchShape& shape, Operand* const (&operands)[Count]) {
 }
 
 void check_semiring(Semiring semiring, DType dtype) {
-  if (semiring < Semiring::max_plus || semiring > Semiring::or_and)
+  if (!is_semiring(static_cast<int32_t>(semiring)))
     bad_value("semiring is " + std::to_string(static_cast<int>(semiring)) + ", expected one of the enumeration");
   bool ok = false;
   visit(semiring, dtype, [&]<class S, class T>() { ok = true; });

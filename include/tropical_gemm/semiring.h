@@ -157,6 +157,11 @@ struct OrAnd : detail::Choose<detail::Max, detail::Min> {
 
 // The one list of semirings, in the order of the enumeration.
 using AllSemirings = TypeList<MaxPlus, MinPlus, MaxMul, MinMul, MaxMin, MinMax, OrAnd>;
+// What the enumeration and that of the C interface number.
+constexpr bool is_semiring(int32_t number) {
+  const auto count = []<class... S>(TypeList<S...>) { return static_cast<int32_t>(sizeof...(S)); };
+  return number >= 0 && number < count(AllSemirings{});
+}
 
 template <class S, class T>
 inline constexpr bool supported_v = std::is_same_v<S, OrAnd> == std::is_same_v<T, bool>;

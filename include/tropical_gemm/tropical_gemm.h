@@ -10,3 +10,4 @@
 #include "tropical_gemm/semiring.h"
 #include "tropical_gemm/tensor_view.h"
 #include "tropical_gemm/version.h"
+#include "tropical_gemm/viterbi.h"
