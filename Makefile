@@ -1,5 +1,5 @@
 # Each target is a script in scripts/; every one of them sets up what it needs first.
-.PHONY: help setup demo test lint format bench cuda asan tsan clean
+.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):  ## /\1\t/p' Makefile | expand -t 10
@@ -19,6 +19,12 @@ lint:  ## check formats, lint C++ and Python, check types
 format:  ## format C++ and Python sources
 	scripts/setup.sh lint
 	scripts/format.sh
+
+docs:  ## make the pages and the API one site, build/docs/index.html; warnings are errors
+	scripts/docs.sh
+
+wheel:  ## build sdist and wheel into dist, check what they hold, try them in empty environments
+	scripts/wheel.sh
 
 bench:  ## build and run the C++ benchmarks
 	scripts/bench.sh

@@ -6,9 +6,13 @@ scripts/setup.sh lint
 say "clang-format, ruff format"
 scripts/format.sh --check
 say "ruff check"
-ruff check python examples
+ruff check python examples scripts docs/conf.py
 say "mypy"
 mypy
+say "workflows and issue forms"
+check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 say "clang-tidy"
 cmake --preset lint >/dev/null
 # What the compile commands know: without the sources that need CUDA's headers.

@@ -3,6 +3,8 @@
 #   scripts/setup.sh build    compilers, CMake, Ninja, Highway, the environment, the build's Python packages
 #   scripts/setup.sh demo     build + what the examples import
 #   scripts/setup.sh dev      build + GoogleTest + python/requirements-dev.txt
+#   scripts/setup.sh docs     dev + what makes the pages
+#   scripts/setup.sh wheel    build + what checks a wheel
 #   scripts/setup.sh bench    dev + Google Benchmark
 #   scripts/setup.sh lint     build + clang, clang-format, clang-tidy + python/requirements-dev.txt
 #   scripts/setup.sh cuda     build + nvcc from PyPI, where the system has none
@@ -16,6 +18,8 @@ case "$step" in
   build) ;;
   demo) requirements=(examples/requirements.txt) ;;
   dev) packages+=(libgtest-dev) requirements=(python/requirements-dev.txt) ;;
+  docs) packages+=(libgtest-dev) requirements=(python/requirements-dev.txt docs/requirements.txt) ;;
+  wheel) packages+=(binutils) requirements=(scripts/wheel-requirements.txt) ;;
   bench) packages+=(libgtest-dev libbenchmark-dev) requirements=(python/requirements-dev.txt) ;;
   # clang-tidy reads the commands of a clang build, and omp.h from libomp-dev.
   lint) packages+=(clang clang-format clang-tidy libomp-dev) requirements=(python/requirements-dev.txt) ;;
