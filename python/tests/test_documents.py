@@ -200,6 +200,17 @@ def test_worked_example():
     assert done.returncode == 0, done.stderr
 
 
+def test_plots(tmp_path):
+    """The tables that plots are drawn from are there, and so are the plots."""
+    pytest.importorskip("matplotlib")
+    command = [sys.executable, ROOT / "benchmarks/python/plots.py", "--output", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn
+    assert drawn <= {path.name for path in (ROOT / "docs/images").iterdir()}
+
+
 def test_pages_are_found():
     assert len(PAGES) > 15
     assert len(of("python")) > 25
