@@ -1,3 +1,4 @@
+import importlib.util
 import os
 
 import hypothesis
@@ -23,10 +24,19 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("repeatable")
 
 
+# Files about a library that is not installed.
+absent = [package for package in ("torch", "jax") if importlib.util.find_spec(package) is None]
+collect_ignore_glob = [f"test_*{package}*.py" for package in absent]
+
+
 def pytest_report_header():
     info = tg.info()
     isas = ", ".join(info["isas"])
-    return f"tropical_gemm {tg.__version__}: isa {info['isa']} of {isas}, {info['threads']} threads"
+    left_out = [f"not installed, so left out: {' '.join(collect_ignore_glob)}"] if absent else []
+    return [
+        *left_out,
+        f"tropical_gemm {tg.__version__}: isa {info['isa']} of {isas}, {info['threads']} threads",
+    ]
 
 
 @pytest.fixture(params=tg.info()["isas"])

@@ -7,7 +7,13 @@
 torch.Size([2, 3])
 """
 
-import torch
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        "tropical_gemm.torch needs PyTorch, which is not installed; install it with: "
+        "pip install 'tropical-gemm-cpp[torch]'"
+    ) from error
 
 # What torch.library's register_vmap and the traced autograd functions need as they are used here.
 if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 7):
