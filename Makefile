@@ -1,5 +1,5 @@
 # Each target is a script in scripts/; every one of them sets up what it needs first.
-.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan clean
+.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan fuzz clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):  ## /\1\t/p' Makefile | expand -t 10
@@ -37,6 +37,9 @@ asan:  ## C++ tests under the address and undefined-behaviour sanitizers
 
 tsan:  ## C++ tests under the thread sanitizer
 	scripts/sanitize.sh tsan
+
+fuzz:  ## hostile arguments for a minute, under sanitizers
+	scripts/fuzz.sh
 
 clean:  ## remove builds and .venv
 	rm -rf build .venv

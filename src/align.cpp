@@ -10,6 +10,12 @@ namespace tropical {
 void forced_align(const DLTensor& log_probs, const DLTensor& targets, const DLTensor* input_lengths,
                   const DLTensor* target_lengths, int64_t blank, const DLTensor& labels, const DLTensor& scores,
                   const TrellisOptions& options) {
+  check_forms({{&log_probs, "log_probs"},
+               {&targets, "targets"},
+               {input_lengths, "input_lengths"},
+               {target_lengths, "target_lengths"},
+               {&labels, "labels"},
+               {&scores, "scores"}});
   AlignParams p;
   p.dtype = dtype_of(log_probs.dtype, "log_probs");
   check_float(p.dtype, "log_probs");

@@ -21,23 +21,49 @@ void check_device(const DLTensor& x, const char* name, const DLTensor& a, const 
               "; all arrays of a call have to be on one device");
 }
 
-void check_tensor(const DLTensor& x, const char* name, const DLTensor& a, const char* a_name) {
+void check_forms(std::initializer_list<Named> tensors, int most_axes) {
+  for (const auto& [x, name] : tensors) {
+    if (!x) continue;
+    const std::string has = std::string(name) + " has ";
+    if (x->ndim < 0) bad_value(has + std::to_string(x->ndim) + " dimensions, expected at least 0");
+    if (x->ndim > most_axes)
+      bad_value(has + std::to_string(x->ndim) + " dimensions, at most " + std::to_string(most_axes) + " are supported");
+    if (x->ndim > 0 && !x->shape) bad_value(has + "a null pointer for its shape");
+  }
+}
+
+void check_memory(const DLTensor& x, const char* name, int64_t item) {
   const std::string who = name;
-  check_device(x, name, a, a_name);
-  if (x.ndim > kMaxBatchDims + 2)
-    bad_value(who + " has " + std::to_string(x.ndim) + " dimensions, at most " + std::to_string(kMaxBatchDims + 2) +
-              " are supported");
-  int64_t count = item_bytes(x);
+  int64_t bytes = item;
   for (int d = 0; d < x.ndim; ++d) {
     if (x.shape[d] < 0) bad_value(who + " has a negative size in its shape " + shape_text(x));
-    if (__builtin_mul_overflow(count, std::max<int64_t>(x.shape[d], 1), &count))
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(x.shape[d], 1), &bytes))
       bad_value(who + " of shape " + shape_text(x) + " has more bytes than 64 bits can count");
   }
-  if (is_empty(x)) return;
+  if (is_empty(x)) return;  // its strides and its pointer mean nothing
   if (!x.data) bad_value(who + " of shape " + shape_text(x) + " has a null data pointer");
-  if (reinterpret_cast<uintptr_t>(data_of(x)) % static_cast<uintptr_t>(item_bytes(x)))
-    bad_value(who + " is not aligned to its element size of " + std::to_string(item_bytes(x)) +
-              " bytes; pass an aligned copy");
+  // Far from the ends of int64, so that sums of two tensors' offsets stay inside, too.
+  constexpr int64_t kAddressSpace = int64_t{1} << 60;
+  int64_t low = reinterpret_cast<intptr_t>(data_of(x)), high = low, reach = item;
+  bool fits = !__builtin_add_overflow(high, item, &high);
+  for (int d = 0; d < x.ndim && fits; ++d) {
+    int64_t span = 0;
+    fits = x.shape[d] == 1 ||
+           !(__builtin_mul_overflow(stride_of(x, d), item, &span) ||
+             __builtin_mul_overflow(span, x.shape[d] - 1, &span) || span < -kAddressSpace || span > kAddressSpace);
+    reach += std::abs(span);
+    int64_t& end = span < 0 ? low : high;
+    fits = fits && reach <= kAddressSpace && !__builtin_add_overflow(end, span, &end);
+  }
+  if (!fits) bad_value(who + " of shape " + shape_text(x) + " has strides that lead out of any memory");
+  if (reinterpret_cast<uintptr_t>(data_of(x)) % static_cast<uintptr_t>(item))
+    bad_value(who + " is not aligned to its element size of " + std::to_string(item) + " bytes; pass an aligned copy");
+}
+
+void check_tensor(const DLTensor& x, const char* name, const DLTensor& a, const char* a_name) {
+  check_device(x, name, a, a_name);
+  dtype_of(x.dtype, name);  // throws if there is none
+  check_memory(x, name, item_bytes(x));
 }
 
 void check_operand(const DLTensor& x, const char* name, const DLTensor& a, const char* a_name) {

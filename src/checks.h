@@ -1,5 +1,6 @@
 // Rules for one tensor of a call, or two, that every public operation shares. All throw Error naming the argument.
 #pragma once
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +17,17 @@ namespace tropical {
 // All tensors of a call are where `a` is, the one called `a_name`.
 void check_device(const DLTensor& x, const char* name, const DLTensor& a, const char* a_name = "a");
 
-// What every tensor must satisfy before its shape is looked at.
+struct Named {
+  const DLTensor* tensor;  // nullptr where an argument is not there
+  const char* name;
+};
+// What every tensor of a call must satisfy before its shape is looked at.
+void check_forms(std::initializer_list<Named> tensors, int most_axes = kMaxBatchDims + 2);
+
+// Sizes, strides and address: that there can be such memory. `item` is the size of an element in bytes.
+void check_memory(const DLTensor& x, const char* name, int64_t item);
+
+// What every tensor must satisfy before its elements are looked at.
 void check_tensor(const DLTensor& x, const char* name, const DLTensor& a, const char* a_name = "a");
 
 // The product of two vectors has no axes, so a result may have none; an operand may not.

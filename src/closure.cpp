@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 
+#include "checks.h"
 #include "execute.h"
 #include "tensor.h"
 #include "validate.h"
@@ -338,6 +339,7 @@ GraphReport facts_of(const DLTensor& source, const GraphParams& params, const Gr
 GraphFacts load_graph(Semiring semiring, const DLTensor& source, const DLTensor* to, const DLTensor* pred,
                       const GraphOptions& options) {
   GraphParams p = validate_graph(semiring, source, to, pred);
+  check_threads(options.threads);
   p.step = GraphStep::load;
   p.has_no_edge = options.no_edge != nullptr;
   if (p.has_no_edge) std::memcpy(&p.no_edge, options.no_edge, static_cast<size_t>(item_bytes(source)));
@@ -357,6 +359,7 @@ GraphFacts load_graph(Semiring semiring, const DLTensor& source, const DLTensor*
 std::optional<int64_t> closure(Semiring semiring, const DLTensor& d, const DLTensor* pred,
                                const ClosureOptions& options) {
   const GraphParams p = validate_closure(semiring, d, pred);
+  check_threads(options.threads);
   if (p.n == 0) return std::nullopt;
   Stage stage(semiring, p.dtype, d, options);
   Closure loops(stage, view_of(p.to, p.n, p.n), view_of(p.pred, p.n, p.n));
@@ -381,6 +384,8 @@ void start_paths(Semiring semiring, const std::vector<int64_t>& sources, const D
 bool relax(Semiring semiring, const DLTensor& w, const DLTensor& d, const DLTensor* pred, int64_t limit,
            const ClosureOptions& options) {
   const GraphParams p = validate_relax(semiring, w, d, pred);
+  check_threads(options.threads);
+  if (limit < 0) bad_value("limit is " + std::to_string(limit) + ", expected at least 0");
   if (p.m == 0 || p.n == 0) return true;
   Stage stage(semiring, p.dtype, d, options);
   Relaxation loop(stage, view_of(p.from, p.n, p.n));

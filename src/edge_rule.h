@@ -52,7 +52,7 @@ struct EdgeRule {
 template <class S, class T>
 EdgeRule<S, T> edge_rule(const GraphParams& p) {
   EdgeRule<S, T> rule;
-  __builtin_memcpy(&rule.no_edge, &p.no_edge, sizeof(T));
+  rule.no_edge = read_element(reinterpret_cast<const T*>(&p.no_edge));
   rule.n = p.n;
   rule.has_no_edge = p.has_no_edge, rule.unweighted = p.unweighted, rule.reflexive = p.reflexive;
   return rule;

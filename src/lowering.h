@@ -12,6 +12,18 @@
 
 namespace tropical {
 
+// How an element lies in memory. Bytes of bool arrays come from anywhere: any but 0 is true, as in NumPy, though C++
+// knows only 0 and 1.
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+template <class T>
+inline T read_element(const T* p) {
+  if constexpr (std::is_same_v<T, bool>)
+    return *reinterpret_cast<const Stored<T>*>(p) != 0;
+  else
+    return *p;
+}
+
 enum class Path : int { plain, mapped, wide, careful };
 
 template <class S>

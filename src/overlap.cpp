@@ -78,6 +78,7 @@ struct Range {
 Range range(const DLTensor& x) {
   Range r{reinterpret_cast<intptr_t>(data_of(x)), 0};
   for (int d = 0; d < x.ndim; ++d) {
+    if (x.shape[d] == 1) continue;  // its stride means nothing
     const int64_t bytes = stride_of(x, d) * item_bytes(x);
     const int64_t span = bytes * (x.shape[d] - 1);
     if (bytes < 0) r.begin += span;
@@ -87,7 +88,8 @@ Range range(const DLTensor& x) {
 }
 
 void add_axes(Sum& sum, const DLTensor& x) {
-  for (int d = 0; d < x.ndim; ++d) sum.add(std::abs(stride_of(x, d)) * item_bytes(x), x.shape[d] - 1);
+  for (int d = 0; d < x.ndim; ++d)
+    if (x.shape[d] > 1) sum.add(std::abs(stride_of(x, d)) * item_bytes(x), x.shape[d] - 1);
 }
 
 }  // namespace

@@ -11,22 +11,6 @@
 namespace tropical {
 namespace {
 
-// As check_tensor, which has a lower limit for axes and knows fewer dtypes.
-void check(const DLTensor& x, const char* name, const DLTensor& like) {
-  const std::string who = name;
-  check_device(x, name, like, "x");
-  if (x.ndim > kMaxPermuteAxes)
-    bad_value(who + " has " + std::to_string(x.ndim) + " dimensions, at most " + std::to_string(kMaxPermuteAxes) +
-              " are supported");
-  int64_t bytes = item_bytes(x);
-  for (int d = 0; d < x.ndim; ++d) {
-    if (x.shape[d] < 0) bad_value(who + " has a negative size in its shape " + shape_text(x));
-    if (__builtin_mul_overflow(bytes, std::max<int64_t>(x.shape[d], 1), &bytes))
-      bad_value(who + " of shape " + shape_text(x) + " has more bytes than 64 bits can count");
-  }
-  if (!is_empty(x) && !x.data) bad_value(who + " of shape " + shape_text(x) + " has a null data pointer");
-}
-
 int element_bytes(const DLTensor& x) {
   const int bits = x.dtype.bits * x.dtype.lanes;
   for (const int bytes : {1, 2, 4, 8, 16})
@@ -51,11 +35,12 @@ void widen(PermuteParams& p) {
 }  // namespace
 
 void permute(const DLTensor& x, std::span<const int> axes, const DLTensor& out, const PermuteOptions& options) {
+  check_forms({{&x, "x"}, {&out, "out"}}, kMaxPermuteAxes);
   PermuteParams p;
   p.item = element_bytes(x);
-  check(x, "x", x);
-  if (!is_empty(x) && !aligned(data_of(x), p.item))
-    bad_value("x is not aligned to its element size of " + std::to_string(p.item) + " bytes; pass an aligned copy");
+  // Not check_tensor, which allows fewer axes.
+  check_device(x, "x", x, "x");
+  check_memory(x, "x", p.item);
   std::vector<bool> seen(static_cast<size_t>(x.ndim));
   std::vector<int64_t> shape;
   for (const int axis : axes) {
@@ -68,12 +53,12 @@ void permute(const DLTensor& x, std::span<const int> axes, const DLTensor& out, 
   if (axes.size() != static_cast<size_t>(x.ndim))
     bad_value("axes has " + std::to_string(axes.size()) + " elements, expected " + std::to_string(x.ndim));
   check_shape(out, "out", shape);
-  check(out, "out", x);
   if (out.dtype.code != x.dtype.code || out.dtype.bits != x.dtype.bits || out.dtype.lanes != x.dtype.lanes)
     bad_type("out has another dtype than x");
+  check_device(out, "out", x, "x");
+  check_memory(out, "out", p.item);
   check_threads(options.threads);
   if (is_empty(x)) return;
-  if (!aligned(data_of(out), p.item)) bad_value("out is not aligned to its element size");
   int64_t compact = 1;
   for (int d = out.ndim - 1; d >= 0; compact *= out.shape[d--])
     if (out.shape[d] > 1 && stride_of(out, d) != compact)

@@ -18,9 +18,12 @@ inline std::string device_text(const DLTensor& x) {
   return "a device of DLPack type " + std::to_string(x.device.device_type);
 }
 
-inline int64_t item_bytes(const DLTensor& x) { return x.dtype.bits / 8; }
+inline int64_t item_bytes(const DLTensor& x) { return int64_t{x.dtype.bits} * x.dtype.lanes / 8; }
 
-inline char* data_of(const DLTensor& x) { return static_cast<char*>(x.data) + x.byte_offset; }
+// By integers: an empty tensor may have any pointer and offset.
+inline char* data_of(const DLTensor& x) {
+  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(x.data) + static_cast<uintptr_t>(x.byte_offset));
+}
 
 inline int64_t stride_of(const DLTensor& x, int axis) {
   if (x.strides) return x.strides[axis];

@@ -21,6 +21,7 @@ struct ProductShape {
 };
 
 ProductShape product_shape(const DLTensor& a, const DLTensor& b) {
+  check_forms({{&a, "a"}, {&b, "b"}});
   check_operand(a, "a", a);
   check_operand(b, "b", a);
   const auto both = [&] { return "a has shape " + shape_text(a) + " and b has shape " + shape_text(b); };
@@ -50,13 +51,19 @@ ProductShape product_shape(const DLTensor& a, const DLTensor& b) {
   return s;
 }
 
-// Strides of x as an operand: its batch axes aligned to the right end of `shape`, 0 where it is broadcast.
+// Strides of x as an operand: its batch axes aligned to the right end of `shape`, 0 where it is broadcast. That of an
+// axis of size 1 means nothing and may be any number; it becomes 1, or 0 for the row of a vector.
 Operand operand(const DLTensor& x, const BatchShape& shape, bool has_row, bool has_col) {
   Operand o;
   o.data = data_of(x);
+  if (is_empty(x)) return o;  // its strides mean nothing
   int axis = x.ndim;
-  if (has_col) o.col = stride_of(x, --axis);
-  if (has_row) o.row = stride_of(x, --axis);
+  const auto step = [&](int64_t of_one) {
+    --axis;
+    return x.shape[axis] == 1 ? of_one : stride_of(x, axis);
+  };
+  if (has_col) o.col = step(1);
+  if (has_row) o.row = step(0);
   for (int d = shape.ndim - 1; d >= 0 && axis > 0; --d) {
     --axis;
     o.batch[d] = x.shape[axis] == 1 ? 0 : stride_of(x, axis);
@@ -135,6 +142,7 @@ std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor& a, const DL
 
 MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
                              const DLTensor* argmax, const MatmulOptions& options) {
+  check_forms({{&c, "out"}, {argmax, "argmax"}});
   MatmulParams p;
   p.semiring = semiring;
   p.dtype = operand_dtype(semiring, a, b);
@@ -173,6 +181,7 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
 CountParams validate_count(Semiring semiring, const DLTensor& a, const DLTensor* a_counts, const DLTensor& b,
                            const DLTensor* b_counts, const DLTensor& c, const DLTensor& c_counts,
                            const MatmulOptions& options) {
+  check_forms({{a_counts, "a_counts"}, {b_counts, "b_counts"}, {&c, "out"}, {&c_counts, "out_counts"}});
   CountParams p;
   p.semiring = semiring;
   if (semiring != Semiring::max_plus && semiring != Semiring::min_plus)
@@ -222,6 +231,7 @@ CountParams validate_count(Semiring semiring, const DLTensor& a, const DLTensor*
 
 BackwardParams validate_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
                                  const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads) {
+  check_forms({{&grad_c, "grad_c"}, {&argmax, "argmax"}, {grad_a, "grad_a"}, {grad_b, "grad_b"}});
   BackwardParams p;
   p.semiring = semiring;
   p.dtype = operand_dtype(semiring, a, b);
@@ -302,6 +312,7 @@ Operand predecessors(const DLTensor* pred, const std::vector<int64_t>& shape, co
 }  // namespace
 
 GraphParams validate_graph(Semiring semiring, const DLTensor& source, const DLTensor* to, const DLTensor* pred) {
+  check_forms({{&source, "source"}, {to, "to"}, {pred, "pred"}});
   GraphParams p = graph_params(semiring, source, "source");
   const std::vector<int64_t> shape{p.n, p.n};
   p.from = graph_matrix(source, "source", shape, source, false);
@@ -318,6 +329,7 @@ GraphParams validate_graph(Semiring semiring, const DLTensor& source, const DLTe
 }
 
 GraphParams validate_closure(Semiring semiring, const DLTensor& d, const DLTensor* pred) {
+  check_forms({{&d, "d"}, {pred, "pred"}});
   GraphParams p = graph_params(semiring, d, "d");
   const std::vector<int64_t> shape{p.n, p.n};
   p.to = graph_matrix(d, "d", shape, d, true);
@@ -330,6 +342,7 @@ GraphParams validate_closure(Semiring semiring, const DLTensor& d, const DLTenso
 
 GraphParams validate_paths(Semiring semiring, const std::vector<int64_t>& sources, const DLTensor& d,
                            const DLTensor* pred) {
+  check_forms({{&d, "d"}, {pred, "pred"}});
   GraphParams p;
   p.semiring = semiring;
   p.dtype = dtype_of(d.dtype, "d");
@@ -348,6 +361,7 @@ GraphParams validate_paths(Semiring semiring, const std::vector<int64_t>& source
 }
 
 GraphParams validate_relax(Semiring semiring, const DLTensor& w, const DLTensor& d, const DLTensor* pred) {
+  check_forms({{&w, "w"}, {&d, "d"}, {pred, "pred"}});
   GraphParams p = graph_params(semiring, w, "w");
   p.from = graph_matrix(w, "w", {p.n, p.n}, w, false);
   check_dtype(d, "d", p.dtype, " like w");

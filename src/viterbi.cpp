@@ -85,6 +85,13 @@ class Validation {
 
 void viterbi(const DLTensor& emission, const DLTensor& transition, const DLTensor* initial, const DLTensor* final,
              const DLTensor* lengths, const DLTensor& paths, const DLTensor& scores, const TrellisOptions& options) {
+  check_forms({{&emission, "log_emission"},
+               {&transition, "log_transition"},
+               {initial, "log_initial"},
+               {final, "log_final"},
+               {lengths, "lengths"},
+               {&paths, "paths"},
+               {&scores, "scores"}});
   Validation v(emission);
   v.transition(transition);
   ViterbiParams& p = v.p;

@@ -28,7 +28,7 @@ struct MatmulOptions {
 };
 
 // The shape of the product, by the rules of numpy.matmul: 1-D operands, broadcast leading dimensions.
-// Throws Error(invalid_value) if the shapes do not fit.
+// Throws Error(invalid_value) if the shapes do not fit, Error(invalid_type) for a dtype that no semiring has.
 TROPICAL_API std::vector<int64_t> matmul_shape(const DLTensor& a, const DLTensor& b);
 // The same where the dtypes of both must be one that the semiring has; throws Error(invalid_type) otherwise.
 TROPICAL_API std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor& a, const DLTensor& b);

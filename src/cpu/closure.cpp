@@ -19,6 +19,9 @@ namespace {
 // Elements that a thread takes at a time.
 constexpr int64_t kTaskElements = 1 << 16;
 
+// Elements from one row of predecessors to the next that are no reason for doubt; see resolve.
+constexpr int64_t kDenseRow = 1 << 16;
+
 // body(first, last) for runs of rows.
 template <class Body>
 void for_rows(const GraphParams& p, int64_t rows, int64_t cols, const Body& body) {
@@ -79,7 +82,7 @@ class Load {
   }
 
  private:
-  T source(int64_t i, int64_t j) const { return row_of<const T>(p_.from, i)[j * p_.from.col]; }
+  T source(int64_t i, int64_t j) const { return read_element(row_of<const T>(p_.from, i) + j * p_.from.col); }
 
   // Rows as they lie in memory: loops that compilers turn into vector code, and the rule for each element only where
   // there is something strange.
@@ -219,7 +222,7 @@ template <class S, class T>
 void diagonal(const GraphParams& p) {
   for (int64_t k = 0; k < p.n; ++k) {
     T& x = row_of<T>(p.to, k)[k * p.to.col];
-    if (!S::better(x, S::template one<T>())) continue;
+    if (!S::better(read_element(&x), S::template one<T>())) continue;
     if (!settle<S>(x, k, p)) return;
     if (p.pred.data) row_of<int32_t>(p.pred, k)[k * p.pred.col] = kNoPredecessor;
   }
@@ -234,10 +237,12 @@ void start(const GraphParams& p) {
 }
 
 void resolve(const GraphParams& p) {
+  // The kernel takes offsets of 32 bits, which the rows of a pivot stay within unless they are far apart.
+  const bool dense = p.pred.col == 1 && p.pred_from.col == 1 && std::abs(p.pred_from.row) <= std::max(p.n, kDenseRow);
   for_rows(p, p.m, p.n, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       int32_t* pred = row_of<int32_t>(p.pred, i);
-      if (p.pred.col == 1 && p.pred_from.col == 1) {
+      if (dense) {
         resolve_row(pred, static_cast<const int32_t*>(p.pred_from.data), p.pred_from.row, p.limit, p.n);
         continue;
       }
@@ -255,8 +260,8 @@ void graph_step(const GraphParams& p) {
   if (p.step == GraphStep::resolve) return resolve(p);
   if (p.step == GraphStep::panel) return close_panel(p);
   visit_dtype(p.dtype, [&]<class T>() {
-    if (p.step == GraphStep::copy) return copy<T>(p);
-    if (p.step == GraphStep::differs) return differs<T>(p);
+    if (p.step == GraphStep::copy) return copy<Stored<T>>(p);
+    if (p.step == GraphStep::differs) return differs<Stored<T>>(p);
     visit_semiring(p.semiring, [&]<class S>() {
       if constexpr (supported_v<S, T>) {
         if (p.step == GraphStep::load) return Load<S, T>(p).run();

@@ -33,15 +33,6 @@ HWY_INLINE typename L::T LoadElement(typename L::In x) {
     return static_cast<T>(x);
 }
 
-// The element at p. Any byte but 0 is true, as in NumPy, though C++ knows only 0 and 1.
-template <class In>
-HWY_INLINE In ReadElement(const In* p) {
-  if constexpr (std::is_same_v<In, bool>)
-    return *reinterpret_cast<const unsigned char*>(p) != 0;
-  else
-    return *p;
-}
-
 // A vector of compute type from contiguous elements of In.
 template <class L, class D>
 HWY_INLINE hn::Vec<D> LoadVectorOf(D d, const typename L::In* p) {
@@ -103,7 +94,7 @@ HWY_INLINE void CopyRow(const typename L::In* src, int64_t n, typename L::T* dst
     }
   }
   for (; i < n; ++i) {  // the compiler vectorizes this for integers
-    dst[i] = LoadElement<L>(ReadElement(src + i));
+    dst[i] = LoadElement<L>(read_element(src + i));
     check.See(dst[i]);
   }
 }
@@ -230,7 +221,7 @@ bool Pack(const Source& s, void* dst_void, int64_t ld) {
     for (int64_t c0 = 0; c0 < s.cols; c0 += kBlock)
       for (int64_t r = 0; r < s.rows; ++r)
         for (int64_t c = c0; c < std::min(c0 + kBlock, s.cols); ++c) {
-          const T x = LoadElement<L>(ReadElement(src + r * s.row + c * s.col));
+          const T x = LoadElement<L>(read_element(src + r * s.row + c * s.col));
           dst[r * ld + c] = x;
           check.See(x);
         }
@@ -251,7 +242,7 @@ bool PackPanel(const Source& s, void* dst_void, int64_t ld) {
         uint32_t word = 0;
         const int64_t end = std::min(kColumns, s.cols - lane * kColumns);
         for (int64_t c = 0; c < end; ++c)
-          word |= static_cast<uint32_t>(ReadElement(src + r * s.row + (lane * kColumns + c) * s.col)) << c;
+          word |= static_cast<uint32_t>(read_element(src + r * s.row + (lane * kColumns + c) * s.col)) << c;
         dst[r * ld + lane] = static_cast<T>(word);
       }
     return true;

@@ -51,7 +51,7 @@ void RunPanel(const PanelCall& c) {
   for (int64_t i = 0; i < c.rows; ++i)
     for (int64_t j = 0; j < c.ld; ++j) {
       const bool real = j < c.cols;
-      d[i * c.ld + j] = real ? source[i * c.source_row + j * c.source_col] : S::template zero<T>();
+      d[i * c.ld + j] = real ? read_element(source + i * c.source_row + j * c.source_col) : S::template zero<T>();
       if constexpr (kTracks)
         pred[i * c.ld + j] =
             real ? static_cast<Index>(c.source_pred[i * c.source_pred_row + j * c.source_pred_col]) : Index{0};

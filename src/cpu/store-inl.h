@@ -61,7 +61,7 @@ HWY_INLINE void LoadRow(const typename L::In* c, int64_t step, int n, CompareTyp
     if (step == 1) return CopyRow<L>(c, n, q, ignored);
     for (int j = 0; j < n; ++j) q[j] = widen(c[j * step]);
   } else {
-    for (int j = 0; j < n; ++j) q[j] = ReadElement(c + j * step);
+    for (int j = 0; j < n; ++j) q[j] = read_element(c + j * step);
   }
 }
 
@@ -111,7 +111,7 @@ void Store(const StoreCall& s) {
       for (int j = 0; j < s.cols; ++j) {
         const bool x = (static_cast<uint32_t>(tile[j / L::kColumnsPerLane]) >> (j % L::kColumnsPerLane)) & 1;
         bool& out = c[j * s.c_col];
-        out = x || (s.combine && ReadElement(&out));
+        out = x || (s.combine && read_element(&out));
       }
     } else {
       using Q = CompareType<L>;

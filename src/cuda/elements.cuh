@@ -10,10 +10,6 @@ namespace tropical::cuda {
 // Whether a kernel's work has been done already (Call::done).
 __device__ inline bool is_done(const int* done) { return done && *done; }
 
-// Bytes of bool arrays come from anywhere: any nonzero one is true.
-template <class In>
-using Stored = std::conditional_t<std::is_same_v<In, bool>, uint8_t, In>;
-
 __device__ inline float half_to_float(float16 x) { return __half2float(__ushort_as_half(x.bits)); }
 __device__ inline float half_to_float(bfloat16 x) { return __uint_as_float(uint32_t{x.bits} << 16); }
 
