@@ -34,7 +34,7 @@ class Permuter {
  public:
   explicit Permuter(const PermuteParams& p)
       : p_(p),
-        t_(PermuteTiler(p, {static_cast<int32_t>(kRunBytes / sizeof(T)), kTileBytes / sizeof(T), false}).make()),
+        t_(PermuteTiler(p, {static_cast<int32_t>(kRunBytes / sizeof(T)), kTileBytes / sizeof(T)}).make()),
         read_run_(offsets(t_, t_.read_run, &TileAxis::from)),
         read_rest_(offsets(t_, t_.read_rest, &TileAxis::from)),
         buffer_rest_(offsets(t_, t_.read_rest, &TileAxis::buffer)),
@@ -93,7 +93,7 @@ class Permuter {
       const int64_t at = index % step.count;
       index /= step.count;
       tile.from += at * step.from, tile.to += at * step.to;
-      if (step.axis >= 0 && at == step.count - 1) tile.extents[step.axis] = step.short_extent;
+      if (step.axis >= 0 && at == step.count - 1) tile.extents[step.axis] = t_.axis[step.axis].short_extent;
     }
     return tile;
   }

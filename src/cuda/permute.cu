@@ -10,218 +10,267 @@ namespace tropical::cuda {
 namespace {
 
 constexpr int kThreads = 256, kBlocks = 4;  // blocks of a multiprocessor
+constexpr int kVectorBytes = 16;
+
+// A list of a tile's axes, how many elements it has, and how many are left where its last axis is cut short.
+struct List {
+  TileList axes;
+  int32_t length, cut_length;
+  uint32_t cut_bit;  // of that axis
+};
 
 struct PermuteArgs {
   PermuteTiles t;
+  List read_run, read_rest, write_run, write_rest;
   const void* from;
   void* to;
   int64_t below[kMaxPermuteAxes];  // tiles that one step along an axis of tiles spans
+  // Bytes from the first element of a vector to the others in the buffer.
+  int32_t read_part[kVectorBytes], write_part[kVectorBytes];
 };
 
-// Where an element of a run, or a run, lies in an array and in the buffer.
+// Where a vector lies in an array, in elements, and in the buffer, in bytes.
 template <class Offset>
 struct Place {
   Offset array;
   int32_t buffer;
 };
 
-// A tile: its place in either array, and how long its lists are.
+// A tile: its place in either array, and by bits which of its axes are cut short.
 template <class Offset>
 struct Tile {
   Offset from, to;
-  int read_run, read_rest, write_run, write_rest;
+  uint32_t cut;
 };
 
-// What a block has in shared memory. Offsets in a tile are the same in all tiles.
+// The places of a list's elements 0, vector, 2 * vector...
 template <class T, class Offset>
-struct Shared {
-  Place<Offset>*read_run, *read_rest, *write_run, *write_rest;
-  Tile<Offset>* tile;  // two in turn
-  int* extents;        // of the axes of a tile
-  T* buffer;
-  size_t bytes;
+__device__ void fill(const PermuteTiles& t, const List& list, int vector, int64_t TileAxis::*step,
+                     Place<Offset>* places) {
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < list.length / vector; i += kThreads) {
+    Place<Offset> place{};
+    int left = i * vector;
+#pragma unroll 1
+    for (int a = 0; a < list.axes.count; ++a) {
+      const TileAxis& axis = t.axis[list.axes.axis[a]];
+      const int at = left % axis.extent;
+      left /= axis.extent;
+      place.array += at * static_cast<Offset>(axis.*step);
+      place.buffer += at * axis.buffer * static_cast<int32_t>(sizeof(T));
+    }
+    places[i] = place;
+  }
+}
 
-  TROPICAL_HD Shared(const PermuteTiles& t, char* memory) {
-    char* at = memory;
-    const auto carve = [&]<class X>(X*& made, int64_t count) {
-      made = reinterpret_cast<X*>(at);
-      at += (count * static_cast<int64_t>(sizeof(X)) + 15) / 16 * 16;
-    };
-    carve(read_run, t.length(t.read_run)), carve(read_rest, t.length(t.read_rest));
-    carve(write_run, t.length(t.write_run)), carve(write_rest, t.length(t.write_rest));
-    carve(tile, 2), carve(extents, TileList::kMost), carve(buffer, t.buffer_size);
-    bytes = static_cast<size_t>(at - memory);
+// The vectors of a tile that a thread reads or writes, in order of runs: the same places in all tiles.
+template <class T, int kVector, int kMoves, class Offset>
+struct Moves {
+  Place<Offset> at[kMoves];
+  // By bits: the vectors of a whole tile, and those in what is left where runs or the list of runs are cut short.
+  uint32_t whole = 0, in_run = 0, in_rest = 0;
+  uint32_t run_bit, rest_bit;  // of a tile's cut
+
+  // Finds them by tables of a run and of runs in shared memory, which is free again after the next barrier.
+  __device__ Moves(const PermuteTiles& t, const List& run_list, const List& rest_list, int64_t TileAxis::*step,
+                   Place<Offset>* table)
+      : run_bit(run_list.cut_bit), rest_bit(rest_list.cut_bit) {
+    const int run = run_list.length / kVector;
+    Place<Offset>* const rest = table + run;
+    __syncthreads();
+    fill<T>(t, run_list, kVector, step, table), fill<T>(t, rest_list, 1, step, rest);
+    __syncthreads();
+    int along = static_cast<int>(threadIdx.x) % run, across = static_cast<int>(threadIdx.x) / run;
+#pragma unroll
+    for (int q = 0; q < kMoves; ++q) {
+      const bool has = across < rest_list.length;
+      const Place<Offset> a = has ? table[along] : Place<Offset>{}, b = has ? rest[across] : Place<Offset>{};
+      at[q] = {a.array + b.array, a.buffer + b.buffer};
+      whole |= uint32_t{has} << q;
+      in_run |= uint32_t{along * kVector < run_list.cut_length} << q;
+      in_rest |= uint32_t{across < rest_list.cut_length} << q;
+      along += kThreads % run, across += kThreads / run;
+      if (along >= run) along -= run, ++across;
+    }
+  }
+  // By bits: the vectors that a tile has.
+  __device__ uint32_t of(const Tile<Offset>& tile) const {
+    return whole & (tile.cut & run_bit ? in_run : ~0u) & (tile.cut & rest_bit ? in_rest : ~0u);
+  }
+  // Where vector q lies in the buffer; as if this differed between tiles, or sums of it would fill all registers.
+  __device__ int32_t buffer(int q) const {
+    int32_t place = at[q].buffer;
+    asm volatile("" : "+r"(place));
+    return place;
   }
 };
-
-template <class Offset>
-__device__ void fill(const PermuteTiles& t, const TileList& list, int64_t TileAxis::*step, Place<Offset>* places) {
-  for (int i = static_cast<int>(threadIdx.x); i < t.length(list); i += kThreads)
-    places[i] = {static_cast<Offset>(t.offset(list, i, step)), t.offset(list, i, &TileAxis::buffer)};
-}
 
 // By one warp.
 template <class Offset>
-__device__ void locate(const PermuteArgs& args, Offset index, int* extents, Tile<Offset>& tile) {
+__device__ void locate(const PermuteArgs& args, Offset index, Tile<Offset>& tile) {
   const PermuteTiles& t = args.t;
+  Tile<Offset> sum{};
   const int lane = threadIdx.x % 32;
-  if (lane < t.axis_count) extents[lane] = t.axis[lane].extent;
-  __syncwarp();
-  Offset from = 0, to = 0;
+#pragma unroll 1
   for (int s = lane; s < t.step_count; s += 32) {
     const TileSteps& step = t.step[s];
     const Offset at = index / static_cast<Offset>(args.below[s]) % static_cast<Offset>(step.count);
-    from += at * static_cast<Offset>(step.from), to += at * static_cast<Offset>(step.to);
-    if (step.axis >= 0 && at == static_cast<Offset>(step.count) - 1) extents[step.axis] = step.short_extent;
+    sum.from += at * static_cast<Offset>(step.from), sum.to += at * static_cast<Offset>(step.to);
+    if (step.axis >= 0 && at == static_cast<Offset>(step.count) - 1) sum.cut |= uint32_t{1} << step.axis;
   }
   for (int lanes = 16; lanes > 0; lanes /= 2) {
-    from += __shfl_xor_sync(~0u, from, lanes);
-    to += __shfl_xor_sync(~0u, to, lanes);
+    sum.from += __shfl_xor_sync(~0u, sum.from, lanes);
+    sum.to += __shfl_xor_sync(~0u, sum.to, lanes);
+    sum.cut |= __shfl_xor_sync(~0u, sum.cut, lanes);
   }
-  __syncwarp();
-  // The last axis of a list may be cut short.
-  const auto length = [&](const TileList& list) {
-    int n = 1;
-    for (int i = 0; i < list.count; ++i) n *= i + 1 < list.count ? t.axis[list.axis[i]].extent : extents[list.axis[i]];
-    return n;
-  };
-  if (lane == 0) tile.from = from, tile.to = to;
-  if (lane == 1) tile.read_run = length(t.read_run);
-  if (lane == 2) tile.read_rest = length(t.read_rest);
-  if (lane == 3) tile.write_run = length(t.write_run);
-  if (lane == 4) tile.write_rest = length(t.write_rest);
-  __syncwarp();  // before extents are those of another tile
+  if (lane == 0) tile = sum;
 }
 
-// How the threads of a block lie over runs of so many vectors: a warp goes along them, or across them where they are
-// short.
-struct Threads {
-  int along, across, lanes, lines;
-  __device__ explicit Threads(int run) {
-    lanes = 32;
-    while (lanes > 1 && lanes / 2 >= run) lanes /= 2;
-    along = static_cast<int>(threadIdx.x) % lanes, across = static_cast<int>(threadIdx.x) / lanes;
-    lines = kThreads / lanes;
+// A vector in registers, by elements. Elements of less than a word stay in words: each would fill a register.
+template <class T, int kVector>
+struct Packed {
+  using Word = std::conditional_t<sizeof(T) < 4 && (kVector * sizeof(T) >= 4), uint32_t, T>;
+  static constexpr int kPart = sizeof(Word) / sizeof(T);
+  Vector<Word, kVector / kPart> words;
+
+  __device__ T get(int v) const {
+    if constexpr (kPart == 1)
+      return words.x[v];
+    else
+      return static_cast<T>(words.x[v / kPart] >> (v % kPart * 8 * static_cast<int>(sizeof(T))));
+  }
+  __device__ void set(int v, T value) {
+    if constexpr (kPart == 1)
+      words.x[v] = value;
+    else
+      words.x[v / kPart] =
+          (v % kPart == 0 ? 0 : words.x[v / kPart]) | uint32_t{value} << (v % kPart * 8 * static_cast<int>(sizeof(T)));
   }
 };
 
-// move(position in a run, runs that follow each other by `lines`) for all vectors of a tile; kAtOnce runs or one.
-template <int kVector, class F>
-__device__ void each(const Threads& threads, int run, int rest, F move) {
-  constexpr int kAtOnce = 4;
-  for (int e = threads.along * kVector; e < run; e += threads.lanes * kVector) {
-    int r = threads.across;
-    for (; r + (kAtOnce - 1) * threads.lines < rest; r += kAtOnce * threads.lines)
-      move.template operator()<kAtOnce>(e, r);
-    for (; r < rest; r += threads.lines) move.template operator()<1>(e, r);
-  }
-}
-
 // Vectors are read and written whole; in the buffer their elements are apart.
-template <class T, int kVector, class Offset>
+template <class T, int kVector, int kMoves, class Offset>
 __global__ void __launch_bounds__(kThreads, kBlocks) permute_tiles(const __grid_constant__ PermuteArgs args) {
-  using Values = Vector<T, kVector>;
+  using Values = Packed<T, kVector>;
   extern __shared__ __align__(16) char memory[];
+  __shared__ Tile<Offset> located[2];
   const PermuteTiles& t = args.t;
-  const Shared<T, Offset> x(t, memory);
-  fill(t, t.read_run, &TileAxis::from, x.read_run), fill(t, t.read_rest, &TileAxis::from, x.read_rest);
-  fill(t, t.write_run, &TileAxis::to, x.write_run), fill(t, t.write_rest, &TileAxis::to, x.write_rest);
-  const Threads reading(t.length(t.read_run) / kVector), writing(t.length(t.write_run) / kVector);
+  auto* const table = reinterpret_cast<Place<Offset>*>(memory);
+  const Moves<T, kVector, kMoves, Offset> read(t, args.read_run, args.read_rest, &TileAxis::from, table),
+      write(t, args.write_run, args.write_rest, &TileAxis::to, table);
   const auto tiles = static_cast<Offset>(t.tiles), first = static_cast<Offset>(blockIdx.x),
              blocks = static_cast<Offset>(gridDim.x);
   int turn = 0;
-  if (threadIdx.x < 32) locate(args, first, x.extents, x.tile[0]);
+  if (threadIdx.x < 32) locate(args, first, located[0]);
   for (Offset index = first; index < tiles; index += blocks, turn ^= 1) {
     __syncthreads();  // the tile before has been written, and this one found
-    const Tile<Offset> tile = x.tile[turn];
+    const Tile<Offset> tile = located[turn];
     const T* const from = static_cast<const T*>(args.from) + tile.from;
     T* const to = static_cast<T*>(args.to) + tile.to;
-    each<kVector>(reading, tile.read_run, tile.read_rest, [&]<int kRuns>(int e, int r) {
-      Values values[kRuns];
-      int32_t at[kRuns];
+    Values values[kMoves];
+    const uint32_t reads = read.of(tile);
 #pragma unroll
-      for (int u = 0; u < kRuns; ++u) {
-        const Place<Offset> run = x.read_rest[r + u * reading.lines];
-        values[u] = *reinterpret_cast<const Values*>(from + x.read_run[e].array + run.array);
-        at[u] = run.buffer;
-      }
+    for (int q = 0; q < kMoves; ++q)
+      if (reads >> q & 1) values[q] = *reinterpret_cast<const Values*>(from + read.at[q].array);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        T* const column = x.buffer + x.read_run[e + v].buffer;
+    for (int q = 0; q < kMoves; ++q) {
+      if (!(reads >> q & 1)) continue;
+      const int32_t at = read.buffer(q);
 #pragma unroll
-        for (int u = 0; u < kRuns; ++u) column[at[u]] = values[u].x[v];
-      }
-    });
+      for (int v = 0; v < kVector; ++v) *reinterpret_cast<T*>(memory + at + args.read_part[v]) = values[q].get(v);
+    }
     __syncthreads();
-    if (threadIdx.x < 32 && index + blocks < tiles) locate(args, index + blocks, x.extents, x.tile[turn ^ 1]);
-    each<kVector>(writing, tile.write_run, tile.write_rest, [&]<int kRuns>(int e, int r) {
-      Values values[kRuns];
+    if (threadIdx.x < 32 && index + blocks < tiles) locate(args, index + blocks, located[turn ^ 1]);
+    const uint32_t writes = write.of(tile);
+    // What a cut tile lacks is gathered too: what the buffer happens to have there.
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        const T* const column = x.buffer + x.write_run[e + v].buffer;
+    for (int q = 0; q < kMoves; ++q) {
+      const int32_t at = write.buffer(q);
 #pragma unroll
-        for (int u = 0; u < kRuns; ++u) values[u].x[v] = column[x.write_rest[r + u * writing.lines].buffer];
-      }
+      for (int v = 0; v < kVector; ++v) values[q].set(v, *reinterpret_cast<const T*>(memory + at + args.write_part[v]));
+    }
 #pragma unroll
-      for (int u = 0; u < kRuns; ++u)
-        *reinterpret_cast<Values*>(to + e + x.write_rest[r + u * writing.lines].array) = values[u];
-    });
+    for (int q = 0; q < kMoves; ++q)
+      if (writes >> q & 1) *reinterpret_cast<Values*>(to + write.at[q].array) = values[q];
   }
+}
+
+List list_of(const PermuteTiles& t, const TileList& axes) {
+  List list{axes, t.length(axes), t.length(axes), 0};
+  if (axes.count == 0) return list;
+  const int last = axes.axis[axes.count - 1];
+  list.cut_length = list.length / t.axis[last].extent * t.axis[last].short_extent;
+  list.cut_bit = uint32_t{1} << last;
+  return list;
 }
 
 // Whether all runs of all tiles are whole vectors in both arrays, and lie where vectors may.
 bool whole_vectors(const PermuteTiles& t, const void* from, const void* to, int vector, size_t item) {
-  const auto fits = [&](int64_t offset) { return offset % vector == 0; };
-  const auto run_fits = [&](const TileList& run, int64_t TileAxis::*step) {
-    int64_t length = 1;
+  const auto fits = [&](const TileList& run, const TileList& rest, int64_t TileAxis::*step) {
+    int32_t length = 1;
     for (int i = 0; i < run.count; ++i) {
       const TileAxis& axis = t.axis[run.axis[i]];
-      if (axis.*step != length && (!fits(length) || !fits(axis.*step))) return false;
-      // Cut short, the last axis leaves this many.
-      for (int s = 0; s < t.step_count && i + 1 == run.count; ++s)
-        if (t.step[s].axis == run.axis[i] && !fits(length * t.step[s].short_extent)) return false;
-      length *= axis.extent;
+      if (length < vector) {
+        // Part of a vector: contiguous, whole in all tiles, and no vector ends in it.
+        if (axis.*step != length || axis.short_extent != axis.extent || length * axis.extent > vector) return false;
+        length *= axis.extent;
+      } else if (axis.*step % vector != 0) {
+        return false;
+      }
     }
-    return fits(length);
-  };
-  const auto rest_fits = [&](const TileList& rest, int64_t TileAxis::*step) {
-    return std::all_of(rest.axis, rest.axis + rest.count, [&](int i) { return fits(t.axis[i].*step); });
+    return length == vector &&
+           std::all_of(rest.axis, rest.axis + rest.count, [&](int i) { return t.axis[i].*step % vector == 0; });
   };
   return (reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % (vector * item) == 0 &&
-         run_fits(t.read_run, &TileAxis::from) && run_fits(t.write_run, &TileAxis::to) &&
-         rest_fits(t.read_rest, &TileAxis::from) && rest_fits(t.write_rest, &TileAxis::to) &&
-         std::all_of(t.step, t.step + t.step_count, [&](const TileSteps& s) { return fits(s.from) && fits(s.to); });
+         fits(t.read_run, t.read_rest, &TileAxis::from) && fits(t.write_run, t.write_rest, &TileAxis::to) &&
+         std::all_of(t.step, t.step + t.step_count,
+                     [&](const TileSteps& s) { return s.from % vector == 0 && s.to % vector == 0; });
+}
+
+template <class T, int kVector, int kMoves>
+bool permute_in_tiles(const PermuteParams& p, const Target& target) {
+  constexpr auto kItem = static_cast<int32_t>(sizeof(T));
+  constexpr int32_t kMost = kThreads * kVector * kMoves;
+  constexpr int32_t kRun = int32_t{1} << (std::bit_width(static_cast<uint32_t>(kMost)) - 1) / 2;
+  PermuteArgs args{PermuteTiler(p, {kRun, kMost, kVector, kItem}).make(), {}, {}, {}, {}, p.from, p.to, {}, {}, {}};
+  const PermuteTiles& t = args.t;
+  if (kVector > 1 && !whole_vectors(t, p.from, p.to, kVector, sizeof(T))) return false;
+  args.read_run = list_of(t, t.read_run), args.read_rest = list_of(t, t.read_rest);
+  args.write_run = list_of(t, t.write_run), args.write_rest = list_of(t, t.write_rest);
+  int64_t below = 1;
+  for (int s = t.step_count - 1; s >= 0; below *= t.step[s--].count) args.below[s] = below;
+  for (int v = 0; v < kVector; ++v) {
+    args.read_part[v] = t.offset(t.read_run, v, &TileAxis::buffer) * kItem;
+    args.write_part[v] = t.offset(t.write_run, v, &TileAxis::buffer) * kItem;
+  }
+  int64_t span = 0;
+  for (int d = 0; d < p.ndim; ++d) span += (p.size[d] - 1) * std::abs(p.stride[d]);
+  const int64_t size = below * args.read_run.length * args.read_rest.length;
+  const auto run = [&]<class Offset>() {
+    const auto table = [](const List& along, const List& rest) {
+      return static_cast<size_t>(along.length / kVector + rest.length) * sizeof(Place<Offset>);
+    };
+    launch<&permute_tiles<T, kVector, kMoves, Offset>>(
+        target, std::min<int64_t>(t.tiles, kBlocks * target.facts->multiprocessors), kThreads,
+        std::max({static_cast<size_t>(t.buffer_size) * sizeof(T), table(args.read_run, args.read_rest),
+                  table(args.write_run, args.write_rest)}),
+        args);
+  };
+  // Offsets, and indices of tiles one round ahead, fit in 32 bits.
+  if (std::max(size, span) < int64_t{1} << 30)
+    run.template operator()<int32_t>();
+  else
+    run.template operator()<int64_t>();
+  return true;
 }
 
 }  // namespace
 
 void permute(const PermuteParams& p, const Target& target) {
   visit_item(p.item, [&]<class T>() {
-    constexpr int32_t kRunBytes = 256, kTileBytes = 1 << 14, kMostElements = 1 << 12;
-    constexpr auto kItem = static_cast<int32_t>(sizeof(T));
-    PermuteArgs args{
-        PermuteTiler(p, {kRunBytes / std::max(kItem, 2), std::min(kTileBytes / kItem, kMostElements), true}).make(),
-        p.from,
-        p.to,
-        {}};
-    int64_t below = 1;
-    for (int s = args.t.step_count - 1; s >= 0; below *= args.t.step[s--].count) args.below[s] = below;
-    int64_t span = 0;
-    for (int d = 0; d < p.ndim; ++d) span += (p.size[d] - 1) * std::abs(p.stride[d]);
-    const int64_t size = below * args.t.length(args.t.read_run) * args.t.length(args.t.read_rest);
-    const auto run = [&]<int kVector, class Offset>() {
-      launch<&permute_tiles<T, kVector, Offset>>(
-          target, std::min<int64_t>(args.t.tiles, kBlocks * target.facts->multiprocessors), kThreads,
-          Shared<T, Offset>(args.t, nullptr).bytes, args);
-    };
-    constexpr int kVector = std::max(1, std::min(4, 16 / kItem));
-    const bool vectors = whole_vectors(args.t, p.from, p.to, kVector, sizeof(T));
-    // Offsets, and indices of tiles one round ahead, fit in 32 bits.
-    const bool small = std::max(size, span) < int64_t{1} << 30;
-    if (vectors)
-      small ? run.template operator()<kVector, int32_t>() : run.template operator()<kVector, int64_t>();
-    else
-      small ? run.template operator()<1, int32_t>() : run.template operator()<1, int64_t>();
+    constexpr int kVector = kVectorBytes / sizeof(T);
+    if (permute_in_tiles<T, kVector, 4>(p, target)) return;
+    if constexpr (kVector > 1) permute_in_tiles<T, 1, 8>(p, target);
   });
 }
 
