@@ -23,6 +23,15 @@ static_assert(TG_INTERNAL == static_cast<int>(ErrorCode::internal));
 static_assert(TG_OVERFLOW == static_cast<int>(ErrorCode::overflow));
 static_assert(TG_OR_AND == static_cast<int>(tropical::Semiring::or_and));
 
+// Where there is no memory for a message, one that needs none.
+void remember(const char* message) noexcept {
+  try {
+    last_error = message;
+  } catch (const std::bad_alloc&) {
+    last_error = "out of memory";
+  }
+}
+
 // Runs body; whatever it throws becomes a code and this thread's message.
 template <class F>
 tg_status guarded(F&& body) noexcept {
@@ -31,13 +40,13 @@ tg_status guarded(F&& body) noexcept {
     body();
     return TG_OK;
   } catch (const Error& e) {
-    last_error = e.what();
+    remember(e.what());
     return static_cast<tg_status>(e.code());
   } catch (const std::bad_alloc&) {
-    last_error = "out of memory";
+    remember("out of memory");
     return TG_OUT_OF_MEMORY;
   } catch (const std::exception& e) {
-    last_error = e.what();
+    remember(e.what());
     return TG_INTERNAL;
   }
 }

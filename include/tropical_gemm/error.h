@@ -1,4 +1,5 @@
-// The one exception of the library. Thrown at the entry, before anything is written.
+// The one exception of the library, besides std::bad_alloc. Thrown at the entry, before anything is written, except for
+// `cancelled` and `out_of_memory`.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -12,7 +13,7 @@ enum class ErrorCode : int {
   invalid_type = 2,   // dtypes and kinds: Python's TypeError
   unsupported = 3,    // a device or build that cannot do it: Python's RuntimeError
   cancelled = 4,      // the caller's cancel flag was seen; outputs hold unspecified values
-  out_of_memory = 5,
+  out_of_memory = 5,  // outputs may hold unspecified values, as after a std::bad_alloc
   internal = 6,
   overflow = 7,  // an exact result does not fit its dtype: Python's OverflowError
 };

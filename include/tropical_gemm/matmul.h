@@ -43,7 +43,7 @@ TROPICAL_API std::vector<int64_t> matmul_shape(Semiring semiring, const DLTensor
 //   argmax  nullptr, or int32 of c's shape: the selected k, the lowest on ties, the first NaN's if there is one,
 //           -1 where nothing was selected (the value is the semiring's infinite zero, or K = 0)
 // NaN propagates; a stored zero is +0 and a stored NaN has one fixed pattern; integers saturate.
-// Throws Error before anything is written, except for `cancelled`.
+// Throws Error before anything is written, except for `cancelled` and `out_of_memory`.
 TROPICAL_API void matmul(Semiring semiring, const DLTensor& a, const DLTensor& b, const DLTensor& c,
                          const DLTensor* argmax = nullptr, const MatmulOptions& options = {});
 

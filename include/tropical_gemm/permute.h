@@ -23,7 +23,7 @@ struct PermuteOptions {
 //   axes  each axis of x once
 //   out   row-major, of the same dtype, disjoint from x
 // Both in host memory or on one CUDA device, where no scratch memory is taken. Throws Error before anything is written,
-// except for `cancelled`.
+// except for `cancelled` and `out_of_memory`.
 TROPICAL_API void permute(const DLTensor& x, std::span<const int> axes, const DLTensor& out,
                           const PermuteOptions& options = {});
 

@@ -32,8 +32,8 @@ struct TrellisOptions {
 //   scores      (B), f64 for f64 and f32 otherwise; 0 for length 0
 // Any strides; tensors all in host memory or all on one CUDA device. Scratch memory: B x T x S scores (on a device S
 // is rounded up to a multiple of 16), and a copy or two of one step's transitions. Throws Error before anything is
-// written, except for `cancelled`. Source: A. Viterbi, IEEE Trans. Inf. Theory 13 (1967) 260; L. Rabiner, Proc. IEEE 77
-// (1989) 257, section III.B.
+// written, except for `cancelled` and `out_of_memory`. Source: A. Viterbi, IEEE Trans. Inf. Theory 13 (1967) 260;
+// L. Rabiner, Proc. IEEE 77 (1989) 257, section III.B.
 TROPICAL_API void viterbi(const DLTensor& emission, const DLTensor& transition, const DLTensor* initial,
                           const DLTensor* final, const DLTensor* lengths, const DLTensor& paths, const DLTensor& scores,
                           const TrellisOptions& options = {});
