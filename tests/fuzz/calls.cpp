@@ -27,7 +27,7 @@ void expect(bool condition, const char* what) {
 // The tensors of a call, and how it may end.
 class Call {
  public:
-  explicit Call(Bytes& bytes) : bytes(bytes) {}
+  explicit Call(Bytes& from) : bytes(from) {}
 
   Tensor* add(DType dtype, std::vector<int64_t> shape, bool written = false) {
     const Tensor* other = tensors_.empty()

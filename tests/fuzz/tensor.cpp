@@ -33,7 +33,7 @@ uint64_t mixed(uint64_t& state) {
 template <class T>
 Stored<T> number(uint64_t x, int kind) {
   if constexpr (std::is_same_v<T, bool>) {
-    return kind == 0 ? x % 2 : x % 3 * 85;
+    return static_cast<Stored<T>>(kind == 0 ? x % 2 : x % 3 * 85);
   } else {
     T any;
     std::memcpy(&any, &x, sizeof any);
