@@ -18,6 +18,7 @@
 
 #include "checks.h"
 #include "execute.h"
+#include "filter.h"
 #include "tensor.h"
 #include "validate.h"
 #include "visit.h"
@@ -107,13 +108,17 @@ class Stage {
     p.argmax_offset = offset;
     p.threads = options_.threads;
     p.cancel.flag = options_.cancel;
+    p.filtering = filtering_;
     if (rehearses()) {
       product_bytes_ = std::max(product_bytes_, round_up(scratch_bytes(p, on_)));
       return;
     }
     CudaOptions cuda;
     cuda.stream = options_.cuda.stream;
-    cuda.allocate = [](void* self, size_t) -> void* { return static_cast<Stage*>(self)->base_ + kFirst; };
+    cuda.allocate = [](void* self, size_t bytes) -> void* {
+      const auto* stage = static_cast<const Stage*>(self);
+      return bytes <= stage->product_bytes_ ? stage->base_ + kFirst : nullptr;
+    };
     cuda.context = this;
     execute(p, on_, cuda);
   }
@@ -195,6 +200,7 @@ class Stage {
   const DLTensor& on_;
   const ClosureOptions& options_;
   const int64_t item_;
+  const Filtering filtering_ = filtering();  // one for all: the workspace depends on it
   std::unique_ptr<void, std::function<void(void*)>> own_;
   char* base_ = nullptr;
   size_t used_ = 0, peak_ = 0, product_bytes_ = 0;

@@ -55,33 +55,21 @@ void on_device(const Params& params, int device, const CudaOptions& options,
   cuda::call(run, &params, &queue, scratch.memory());
 }
 
-// What set_filter asked for, as a GPU is told.
-Filtering filtering() {
-  if (filter_without_proof) return Filtering::unproven;
-  switch (filter_mode()) {
-    case FilterMode::always:
-      return Filtering::always;
-    case FilterMode::never:
-      return Filtering::never;
-    default:
-      return Filtering::automatic;
-  }
-}
-
 void matmul_on_device(const MatmulParams& params, int device, const CudaOptions& options) {
   const cuda::Backend& gpu = cuda::backend();
   on_device(params, device, options, gpu.matmul_workspace, gpu.matmul);
 }
 
-// With a look at what the filter did, for which the host waits.
+// With a look at what the filter did, for which the host waits. The caller's allocator is asked once, for the
+// workspace.
 FilterReport recorded(MatmulParams params, int device, const CudaOptions& options) {
   FilterCounts counts;
-  const Scratch there(sizeof counts, options, {device, options.stream});
+  const Scratch there(sizeof counts, {}, {device, options.stream});
   cuda_copy(there.memory(), &counts, sizeof counts, device, options.stream);
   params.filter_counts = static_cast<FilterCounts*>(there.memory());
   matmul_on_device(params, device, options);
   cuda_copy(&counts, there.memory(), sizeof counts, device, options.stream);
-  return {params.m * params.n * params.batch.count(), counts.filtered, counts.rescanned};
+  return {params.m * params.n * params.batch.count(), counts.filtered, counts.unproven};
 }
 
 }  // namespace
@@ -89,10 +77,9 @@ FilterReport recorded(MatmulParams params, int device, const CudaOptions& option
 void execute(MatmulParams params, const DLTensor& a, const CudaOptions& options) {
   fold(params);
   if (!on_cuda(a)) return on_cpu(cpu::matmul, params);
-  params.filtering = filtering();
-  last_filter() = {};
+  filter_report() = {};
   if (filter_recorded())
-    last_filter() = recorded(params, a.device.device_id, options);
+    filter_report() = recorded(params, a.device.device_id, options);
   else
     matmul_on_device(params, a.device.device_id, options);
 }
@@ -134,8 +121,7 @@ void execute(const GraphParams& params, const DLTensor& a, const CudaOptions& op
   cuda::call(cuda::backend().graph_step, &params, &queue);
 }
 
-size_t scratch_bytes(MatmulParams params, const DLTensor& a) {
-  params.filtering = filtering();
+size_t scratch_bytes(const MatmulParams& params, const DLTensor& a) {
   return on_cuda(a) ? cuda::call(cuda::backend().matmul_workspace, &params, a.device.device_id) : 0;
 }
 

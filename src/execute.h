@@ -16,6 +16,6 @@ void execute(const PermuteParams& params, const DLTensor& x, const CudaOptions& 
 void execute(const GraphParams& params, const DLTensor& a, const CudaOptions& cuda);
 
 // Scratch memory of a product; none on the CPU.
-size_t scratch_bytes(MatmulParams params, const DLTensor& a);
+size_t scratch_bytes(const MatmulParams& params, const DLTensor& a);
 
 }  // namespace tropical

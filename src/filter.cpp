@@ -9,42 +9,44 @@ namespace {
 
 constexpr const char* kVariable = "TROPICAL_GEMM_FILTER";
 
-constexpr const char* kNames[] = {"auto", "always", "never"};
+constexpr const char* kNames[] = {"auto", "always", "never"};  // in the order of Filtering
 
-FilterMode parse(std::string_view name) {
+Filtering parse(std::string_view name) {
   for (int i = 0; i < 3; ++i)
-    if (name == kNames[i]) return static_cast<FilterMode>(i);
+    if (name == kNames[i]) return static_cast<Filtering>(i);
   throw Error(ErrorCode::invalid_value,
               "filter is '" + std::string(name) + "', expected one of auto, always, never (" + kVariable + ")");
 }
 
-FilterMode environment() {
+Filtering environment() {
   const char* wanted = std::getenv(kVariable);
-  return wanted && *wanted ? parse(wanted) : FilterMode::automatic;
+  return wanted && *wanted ? parse(wanted) : Filtering::automatic;
 }
 
 // A wrong name in the environment makes the first product throw, and every one after it.
-std::atomic<FilterMode>& mode() {
-  static std::atomic<FilterMode> chosen = environment();
+std::atomic<Filtering>& mode() {
+  static std::atomic<Filtering> chosen = environment();
   return chosen;
 }
 
-std::atomic<bool> recorded{false};
+std::atomic<int64_t> recorders{0};
 
 }  // namespace
 
-FilterMode filter_mode() { return mode().load(std::memory_order_relaxed); }
+Filtering filter_mode() { return mode().load(std::memory_order_relaxed); }
+Filtering filtering() { return filter_without_proof ? Filtering::unproven : filter_mode(); }
 
 const char* filter_mode_name() { return kNames[static_cast<int>(filter_mode())]; }
 
 void set_filter(std::string_view name) { mode() = name.empty() ? environment() : parse(name); }
 
-void record_filter(bool wanted) { recorded = wanted; }
-bool filter_recorded() { return recorded.load(std::memory_order_relaxed); }
+void record_filter(bool wanted) { recorders += wanted ? 1 : -1; }
+bool filter_recorded() { return recorders.load(std::memory_order_relaxed) > 0; }
 
-FilterReport& last_filter() {
+FilterReport& filter_report() {
   thread_local FilterReport report;
   return report;
 }
+FilterReport last_filter() { return filter_report(); }
 
 }  // namespace tropical

@@ -3,14 +3,19 @@
 #pragma once
 #include <atomic>
 
+#include "params.h"
 #include "tropical_gemm/matmul.h"
 
 namespace tropical {
 
 // What set_filter or the environment asked for.
-FilterMode filter_mode();
+Filtering filter_mode();
+// The same for the params of a call: one look for all its products.
+Filtering filtering();
 const char* filter_mode_name();
 bool filter_recorded();
+// What last_filter returns.
+FilterReport& filter_report();
 
 // Collects a report over the threads of one product, which counts each output once for each pass over k.
 struct FilterTally {

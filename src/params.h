@@ -57,7 +57,7 @@ enum class Filtering : int {
 // How many outputs were computed in which way.
 struct FilterCounts {
   int64_t filtered = 0, plain = 0;
-  int64_t rescanned = 0;  // of the filtered ones: not proved at once
+  int64_t unproven = 0;  // of the filtered ones: not proved at once, and computed anew
 };
 
 struct MatmulParams {

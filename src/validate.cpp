@@ -6,6 +6,7 @@
 
 #include "checks.h"
 #include "counting.h"
+#include "filter.h"
 #include "tensor.h"
 #include "visit.h"
 
@@ -144,6 +145,7 @@ MatmulParams validate_matmul(Semiring semiring, const DLTensor& a, const DLTenso
                              const DLTensor* argmax, const MatmulOptions& options) {
   check_forms({{&c, "out"}, {argmax, "argmax"}});
   MatmulParams p;
+  p.filtering = filtering();
   p.semiring = semiring;
   p.dtype = operand_dtype(semiring, a, b);
   const ProductShape s = product_shape(a, b);

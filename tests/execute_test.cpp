@@ -179,6 +179,56 @@ TEST(Execute, ClosuresRunOnTheDevice) {
   EXPECT_EQ(log().live, 0);
 }
 
+// What the filter did is counted beside the workspace, which is asked for once and is its caller's as ever.
+TEST(Execute, CountersOfTheFilterHaveTheirOwnMemory) {
+  Product x;
+  struct Pool {
+    alignas(256) char memory[1 << 16];
+    size_t bytes = 0;
+    int calls = 0;
+  } pool;
+  const CudaOptions cuda{nullptr,
+                         [](void* context, size_t bytes) -> void* {
+                           auto* own = static_cast<Pool*>(context);
+                           own->bytes = bytes, ++own->calls;
+                           return bytes <= sizeof own->memory ? own->memory : nullptr;
+                         },
+                         &pool};
+  record_filter(true);
+  record_filter(true);
+  record_filter(false);  // nested: still recorded
+  MatmulOptions options;
+  options.cuda = cuda;
+  matmul(Semiring::max_plus, on_device(x.va.dlpack()), on_device(x.vb.dlpack()), on_device(x.vc.dlpack()), nullptr,
+         options);
+  EXPECT_EQ(pool.calls, 1);
+  EXPECT_EQ(pool.bytes, 512u);
+  EXPECT_EQ(last_filter().filtered, 4);
+  EXPECT_EQ(last_filter().unproven, 1);
+  // A closure's products share one block with its own matrices.
+  constexpr int64_t kNodes = 100;
+  std::vector<float> plain(kNodes * kNodes), watched;
+  for (size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<float>(i * i * 31 % 1009 + 1);
+  watched = plain;
+  const MatrixView<float> vp(plain.data(), {kNodes, kNodes}), vw(watched.data(), {kNodes, kNodes});
+  pool.calls = 0;
+  const int64_t before = log().reported;
+  ClosureOptions closing;
+  closing.cuda = cuda;
+  ASSERT_EQ(closure(Semiring::min_plus, on_device(vw.dlpack()), nullptr, closing), std::nullopt);
+  EXPECT_EQ(pool.calls, 1);
+  EXPECT_EQ(pool.bytes, closure_scratch(Semiring::min_plus, on_device(vw.dlpack()), false));
+  EXPECT_GT(log().reported, before);
+  EXPECT_EQ(last_filter().unproven, 1);
+  EXPECT_EQ(last_filter().filtered, last_filter().outputs);
+  EXPECT_EQ(log().live, 0);
+  record_filter(false);
+  const int64_t reported = log().reported;
+  ASSERT_EQ(closure(Semiring::min_plus, on_device(vp.dlpack())), std::nullopt);
+  EXPECT_EQ(log().reported, reported);
+  EXPECT_EQ(watched, plain);
+}
+
 TEST(Execute, TheCInterfaceHasStreams) {
   Product x;
   tg_matmul_options options = {};

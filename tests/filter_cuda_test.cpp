@@ -9,6 +9,7 @@
 #include "cases.h"
 #include "cuda/filter_math.h"
 #include "filter_data.h"
+#include "unrounded.h"
 
 namespace tropical::testing {
 namespace {
@@ -22,6 +23,15 @@ struct Result {
   T value;
   int64_t index;
 };
+
+// What the loop keeps of a chunk; whether it is the best so far.
+template <class F>
+bool see_chunk(uint32_t x, uint32_t& best, bool& near) {
+  if constexpr (std::is_same_v<F, ByFloat>) near = F::is_near(x, best) || (near && x >= best);
+  if (x >= best) return false;
+  best = x;
+  return true;
+}
 
 template <class F>
 struct Product {
@@ -90,8 +100,7 @@ struct Product {
     for (int64_t k0 = 0; k0 < kSteps; k0 += F::kChunk) {
       const uint32_t x = *std::min_element(u.begin() + k0, u.begin() + end_of(k0));
       f.second = std::max(f.best, std::min(x, f.second));
-      if constexpr (std::is_same_v<F, ByFloat>) near = F::is_near(x, f.best) || (near && x >= f.best);
-      if (x < f.best) f.best = x, id = k0;
+      if (see_chunk<F>(x, f.best, near)) id = k0;
     }
     if constexpr (std::is_same_v<F, ByFloat>) f.second = F::second(near, f.best);
     f.at = {lowest<T>(), id};
@@ -178,6 +187,125 @@ int64_t wrong_without_proof() {
 TEST(FilterCuda, WithoutProofValuesAreWrong) {
   EXPECT_GT(wrong_without_proof<ByFloat>(), 0);
   EXPECT_GT(wrong_without_proof<ByFixed>(), 0);
+}
+
+// The inequalities of docs/certified-filtering-cuda.md, on numbers near what rounding can change, in sums without it.
+template <class F>
+class FilterCudaBounds : public ::testing::Test {
+ protected:
+  using Number = typename F::In;
+  static constexpr int kDigits = std::numeric_limits<Number>::digits, kRounds = kFew ? 20000 : 400000;
+
+  // 1 or so, and beside it something small: half a last place of 1 or of what is below, and a little more or less.
+  Number large() { return rng.one_in(2) ? Number{1} : static_cast<Number>(1 + rng.unit()); }
+  Number small() {
+    double c = std::ldexp(1.0, -kDigits - static_cast<int>(rng.below(3)));
+    if (!rng.one_in(3)) c += std::ldexp(rng.one_in(2) ? c : -c, -static_cast<int>(1 + rng.below(kDigits - 2)));
+    if (rng.one_in(4)) c = std::ldexp(rng.unit(), -static_cast<int>(rng.below(40)));
+    return static_cast<Number>(rng.one_in(2) ? c : -c);
+  }
+  float unit() { return std::is_same_v<F, ByFixed> ? std::ldexp(1.0F, -static_cast<int>(rng.below(30))) : 0.0F; }
+  // A place on the scale, seldom far from the top of what unit() makes of it.
+  uint32_t place() {
+    if constexpr (std::is_same_v<F, ByFixed>) return static_cast<uint32_t>(rng.below(rng.one_in(2) ? 4 : 32000));
+    return detail::bits_to<uint32_t>(-std::ldexp(static_cast<float>(1 + rng.unit()), -static_cast<int>(rng.below(60))));
+  }
+  static Number rounded(Number r, Number c, double t) { return static_cast<Number>(Exact{r} + Exact{c} + Exact{t}); }
+
+  Rng rng{3};
+};
+using Schemes = ::testing::Types<ByFloat, ByFixed>;
+TYPED_TEST_SUITE(FilterCudaBounds, Schemes);
+
+TYPED_TEST(FilterCudaBounds, SumsOfEntriesAreUpperBounds) {
+  using F = TypeParam;
+  using T = typename F::In;
+  for (int n = 0; n < this->kRounds; ++n) {
+    const float unit = this->unit();
+    const double step = unit > 0 ? unit : 0x1p-40;
+    const auto line = [&](T& x, T& shift) {
+      shift = this->rng.one_in(2) ? this->large() : this->small();
+      const double steps = static_cast<double>(this->rng.below(1 << static_cast<int>(this->rng.below(15))));
+      x = std::min(shift, static_cast<T>(static_cast<double>(shift) - step * steps));
+      if (this->rng.one_in(2)) x = std::min(shift, this->small());
+    };
+    T a, b, r, c;
+    line(a, r), line(b, c);
+    const double t = F::above(F::sum(F::entry(a, r, 0, unit), F::entry(b, c, 0, unit)), unit);
+    ASSERT_TRUE(Exact{t} >= Exact{a} + Exact{b} - Exact{r} - Exact{c}) << a << " " << b << " " << r << " " << c;
+  }
+}
+
+TYPED_TEST(FilterCudaBounds, CeilingsAreNoLowerThanRoundedSums) {
+  using F = TypeParam;
+  for (int n = 0; n < this->kRounds; ++n) {
+    const auto r = this->large(), c = this->small();
+    const double t = F::above(this->place(), this->unit());
+    ASSERT_GE(F::ceiling(r, c, t), this->rounded(r, c, t)) << r << " " << c << " " << t;
+  }
+}
+
+TYPED_TEST(FilterCudaBounds, BeyondTheLimitSumsRoundToLess) {
+  using F = TypeParam;
+  using T = typename F::In;
+  for (int n = 0; n < this->kRounds; ++n) {
+    const T r = this->large(), c = this->small();
+    const float unit = this->unit();
+    const T v = this->rounded(r, c, F::above(this->place(), unit));
+    const uint32_t beyond = F::limit(v, r, c, unit) + 1;
+    if (beyond >= F::kNothing) continue;
+    ASSERT_LT(this->rounded(r, c, F::above(beyond, unit)), v) << r << " " << c << " " << unit;
+  }
+}
+
+// Nothing is proved that some chunk could contradict: another one at `second` or later, the best one's own rest, and
+// for the index those before it.
+TYPED_TEST(FilterCudaBounds, IsProvedOnlyWhereNothingElseReachesIt) {
+  using F = TypeParam;
+  using T = typename F::In;
+  int64_t proved = 0;
+  for (int n = 0; n < this->kRounds; ++n) {
+    const T r = this->large(), c = this->small();
+    const float unit = this->unit();
+    const uint32_t best = this->rng.one_in(8) ? F::kTop : this->place();
+    const uint32_t second = best + static_cast<uint32_t>(this->rng.below(4)), rest = best + F::kSlack + 1;
+    const auto at = [&](uint32_t u) { return this->rounded(r, c, F::above(u, unit)); };
+    T v = at(best + static_cast<uint32_t>(this->rng.below(3)));
+    if (this->rng.one_in(2)) v = below(v);
+    const T most = at(std::min(second, rest));
+    // Before: worse than the best one, and below the top by more than counts as equal to it.
+    T most_before = at(std::min({std::max(second, best + 1), rest}));
+    if (best == F::kTop)
+      most_before = std::min(most_before, static_cast<T>(Exact{r} + Exact{c} - Exact{std::min(reach(r), reach(c))}));
+    if (proven<F, false>(v, r, c, best, second, unit)) {
+      ASSERT_GE(v, most) << r << " " << c << " " << best << " " << second;
+      ++proved;
+    }
+    if (proven<F, true>(v, r, c, best, second, unit)) {
+      ASSERT_GE(v, most) << r << " " << c << " " << best << " " << second;
+      ASSERT_GT(v, most_before) << r << " " << c << " " << best << " " << second;
+      ++proved;
+    }
+  }
+  EXPECT_GT(proved, this->kRounds / 8);
+}
+
+// By float the place of the second best chunk is known by a flag alone.
+TEST(FilterCuda, OtherChunksAreNoBetterThanTheSecond) {
+  Rng rng(5);
+  for (int n = 0; n < 100000; ++n) {
+    uint32_t best = ~0u, places[6];
+    bool near = false;
+    size_t first = 0;
+    for (size_t i = 0; i < std::size(places); ++i) {
+      places[i] = ByFloat::kTop + static_cast<uint32_t>(rng.below(20));
+      if (see_chunk<ByFloat>(places[i], best, near)) first = i;
+    }
+    for (size_t i = 0; i < std::size(places); ++i) {
+      ASSERT_GE(places[i], best);
+      ASSERT_TRUE(i == first || places[i] >= ByFloat::second(near, best)) << places[i] << " " << best;
+    }
+  }
 }
 
 // The roundings against those of the processor.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -71,6 +72,10 @@ constexpr Kind kKinds[] = {
     {"offsets of rows", [](const Draw& d) { return 1e3 * static_cast<double>(d.line) + d.normal(); }},
     {"rising", [](const Draw& d) { return 0.01 * static_cast<double>(d.place) + d.random(); }},
 };
+
+const Kind& named(const std::string& name) {
+  return *std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& kind) { return kind.name == name; });
+}
 
 // `lines` (rows of a, columns of b) lie along `axis`.
 template <class T>
@@ -147,7 +152,7 @@ TEST_P(Filter, EqualsPlainOnEveryKindOfData) {
           options.argmax_offset = argmax ? rng.below(100) : 0;
           const Result plain = product(semiring(), a, b, like, argmax, options, "never");
           EXPECT_EQ(plain.report.filtered, 0);
-          // Twice: as it is, which may give up, and to the end.
+          // Twice: as it is, which does not filter so small a product, and filtered to the end.
           for (const char* mode : {"auto", "always"}) {
             const Result got = product(semiring(), a, b, like, argmax, options, mode);
             EXPECT_TRUE(got.c.same_bytes(plain.c)) << kind.name << ", " << isa << ", " << mode << ", argmax " << argmax;
@@ -219,6 +224,77 @@ TEST_P(Filter, KeepsWhatIsFinished) {
         }
         EXPECT_LT(got.report.filtered, m * n);
       }
+}
+
+// More rows than are prepared at once. NaN in the second block leaves the first one filtered.
+TEST_P(Filter, BlocksOfRows) {
+  const FilterScope restore;
+  Rng rng(5);
+  MatmulOptions options;
+  const bool is_double = dtype() == DType::f64;
+  if (kFew && !is_double) GTEST_SKIP() << "twice as many elements";
+  const int64_t m = 1100, k = is_double ? 2100 : 4200, n = kFew ? 3 : 130;
+  HostTensor a(dtype(), {m, k}, Layout::row_major, rng), b(dtype(), {k, n}, Layout::row_major, rng);
+  fill(a, kKinds[0], 0, rng);
+  fill(b, kKinds[0], 1, rng);
+  const Result like = empty(m, n, Layout::row_major, rng);
+  for (const bool has_nan : {false, true}) {
+    if (has_nan && is_double) a.at<double>(1050 * k + 7) = std::nan("");
+    if (has_nan && !is_double) a.at<float>(1050 * k + 7) = std::nanf("");
+    for (const bool argmax : {false, true}) {
+      options.threads = 1 + argmax;
+      const Result plain = product(semiring(), a, b, like, argmax, options, "never");
+      const Result got = product(semiring(), a, b, like, argmax, options, "always");
+      EXPECT_TRUE(got.c.same_bytes(plain.c)) << has_nan << argmax;
+      EXPECT_TRUE(got.argmax.same_bytes(plain.argmax)) << has_nan;
+      if (filters(build_info().isa)) {
+        EXPECT_EQ(got.report.filtered, (has_nan ? 1024 : m) * n);
+      }
+    }
+  }
+}
+
+// Sizes that are filtered unless told otherwise, and data for which that is soon, late or in some places given up.
+TEST(FilterGivesUp, AndFinishesPlainly) {
+  const FilterScope restore;
+  Rng rng(6);
+  MatmulOptions options;
+  const Kind hopeless_later{"hopeless from the middle on",
+                            [](const Draw& d) { return d.line >= d.lines / 2 ? 3.25 : d.random(); }};
+  const int64_t m = kFew ? 136 : 300, n = m, k = 260;
+  for (const Semiring semiring : {Semiring::max_plus, Semiring::min_plus}) {
+    int64_t mixed = 0;
+    for (const Kind& kind :
+         {kKinds[0], named("constant"), named("wide scales"), named("noise below the resolution"), hopeless_later}) {
+      HostTensor a(DType::f64, {m, k}, Layout::row_major, rng), b(DType::f64, {k, n}, Layout::row_major, rng);
+      draw<double>(a, kind, 0, rng);
+      draw<double>(b, kind, 1, rng);
+      Result like{{DType::f64, {m, n}, Layout::row_major, rng}, {DType::i32, {m, n}, Layout::row_major, rng}, {}};
+      draw<double>(like.c, kKinds[1], 0, rng);
+      for (const std::string& isa : build_info().isas) {
+        if (!filters(isa)) continue;
+        set_isa(isa);
+        for (const bool argmax : {false, true})
+          for (const bool accumulate : {false, true}) {
+            if (kFew && accumulate != argmax) continue;
+            options.accumulate = accumulate;
+            const Result plain = product(semiring, a, b, like, argmax, options, "never");
+            for (options.threads = 1; options.threads <= (kFew ? 1 : 3); ++options.threads) {
+              const Result got = product(semiring, a, b, like, argmax, options, "auto");
+              EXPECT_TRUE(got.c.same_bytes(plain.c)) << kind.name << ", " << isa << " " << options.threads << argmax;
+              EXPECT_TRUE(got.argmax.same_bytes(plain.argmax)) << kind.name << ", " << isa << " " << options.threads;
+              if (kind.name == kKinds[0].name) {
+                EXPECT_EQ(got.report.filtered, m * n) << isa;
+              }
+              mixed += got.report.filtered > 0 && got.report.filtered < m * n;
+            }
+          }
+      }
+    }
+    if (filters(build_info().isas[0])) {
+      EXPECT_GT(mixed, 0);
+    }
+  }
 }
 
 // A check that cannot fail would prove nothing: without the proof some outputs of such data are wrong.

@@ -109,18 +109,18 @@ TROPICAL_API void set_isa(std::string_view isa);
 
 // Certified filtering (docs/certified-filtering.md) rules most candidates out in a cheaper type and proves the rest. It
 // changes how long a product takes, never its result.
-enum class FilterMode { automatic, always, never };
 // "auto": where it pays; "always": wherever it can be proved, whatever it costs; "never". For the whole process, for
-// tests and comparisons; "" restores what the environment variable TROPICAL_GEMM_FILTER says, which is read at
-// start-up.
+// tests and comparisons; "" restores what the environment variable TROPICAL_GEMM_FILTER says: one of these, spelt so;
+// empty or not set, "auto". Another name there makes every product throw Error(invalid_value).
 TROPICAL_API void set_filter(std::string_view mode);
 // What the last product that this thread asked for did: how many outputs there were, how many of them the filter
-// computed, and how many of these it could not prove and computed anew.
+// computed, and how many of these it could not prove and computed anew. A call that was refused changes nothing.
 struct FilterReport {
   int64_t outputs = 0, filtered = 0, unproven = 0;
 };
-TROPICAL_API FilterReport& last_filter();
-// Products on CUDA devices are reported only where this was called with true: the host waits for each of them then.
+TROPICAL_API FilterReport last_filter();
+// Products on CUDA devices are reported, on all threads, while this was called with true more often than with false:
+// the host waits for each of them then.
 TROPICAL_API void record_filter(bool wanted);
 
 }  // namespace tropical

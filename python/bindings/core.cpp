@@ -253,7 +253,7 @@ NB_MODULE(_core, m) {
   m.def(
       "last_filter",
       [] {
-        const FilterReport& report = last_filter();
+        const FilterReport report = last_filter();
         return nb::make_tuple(report.outputs, report.filtered, report.unproven);
       },
       nb::sig("def last_filter() -> tuple[int, int, int]"));

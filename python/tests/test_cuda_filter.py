@@ -61,6 +61,25 @@ def test_every_way_gives_the_same_bits(size: int, semiring: str) -> None:
     assert digests("auto", size, semiring) == plain
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_closures_are_the_same_when_recorded(dtype: torch.dtype) -> None:
+    import tropical_gemm as tg
+    from tropical_gemm import debug
+
+    generator = torch.Generator("cuda").manual_seed(4)
+    weights = 0.1 + torch.rand((1300, 1300), device="cuda", dtype=dtype, generator=generator)
+    distances, before = tg.shortest_path(weights, return_predecessors=True)
+    closed = tg.closure(weights, semiring="min_plus")
+    with debug.recorded():
+        again, before_again = tg.shortest_path(weights, return_predecessors=True)
+        with debug.recorded():
+            pass
+        closed_again = tg.closure(weights, semiring="min_plus")
+    assert torch.equal(distances, again)
+    assert torch.equal(before, before_again)
+    assert torch.equal(closed, closed_again)
+
+
 def test_against_numpy() -> None:
     import tropical_gemm as tg
 

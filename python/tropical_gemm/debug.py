@@ -18,8 +18,9 @@ class LastPath(NamedTuple):
 def last_path() -> LastPath:
     """The path of the last product that this thread asked for; on a GPU only within :func:`recorded`.
 
-    "filtered" is certified filtering, "mixed" that it gave up on the way, as the data let it rule out too
-    little.
+    "filtered" is certified filtering, "mixed" that the plain kernels computed some outputs: it gave up on
+    the way, as the data let it rule out too little, or, on a GPU, a few rows or columns beyond whole tiles
+    were too small a product for it. A call that was refused changes nothing: the product before it is told.
 
     >>> import numpy as np
     >>> import tropical_gemm as tg
@@ -36,7 +37,10 @@ def last_path() -> LastPath:
 
 @contextmanager
 def recorded() -> Iterator[None]:
-    """Within this, :func:`last_path` tells of products on GPUs too, each of which the host then waits for."""
+    """Within this, :func:`last_path` tells of products on GPUs too, each of which the host then waits for.
+
+    It may be nested; while any thread is in it, it holds for all.
+    """
     _core.record_filter(True)
     try:
         yield

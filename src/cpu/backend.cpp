@@ -268,8 +268,10 @@ void run(const MatmulParams& params, FilterTally& tally) {
 void matmul(const MatmulParams& params) {
   FilterTally tally;
   run(params, tally);
-  last_filter() = {params.m * params.n * params.batch.count(), tally.filtered / tally.passes,
-                   tally.unproven / tally.passes};
+  // Parts of an output, in passes over k: what is not proved is not rounded away.
+  const int64_t filtered = tally.filtered / tally.passes;
+  filter_report() = {params.m * params.n * params.batch.count(), filtered,
+                     std::min(filtered, ceil_div(tally.unproven.load(), tally.passes))};
 }
 
 }  // namespace tropical::cpu

@@ -31,7 +31,7 @@ Side<F> side(const void* data, int64_t line, int64_t step, int64_t lines) {
   return x;
 }
 
-// What the bounds of a product take, nearly.
+// What the bounds of a product take, nearly: of an output 6 bytes and its part of the list, up to half a byte, are 7.
 template <class F>
 int64_t bytes(const ProductArgs& p) {
   constexpr int64_t kOfA = sizeof(typename F::Entry) + 4, kOfB = Loop<F>::kColumns == 2 ? 4 : kOfA, kOfOutput = 7;

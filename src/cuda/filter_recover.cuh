@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads) rescan(const __grid_constant__ Args<
     q.state->done = complete;
     if (q.report) {
       (complete ? q.report->filtered : q.report->plain) += q.p.m * q.p.n;
-      if (complete) q.report->rescanned += q.state->listed;
+      if (complete) q.report->unproven += q.state->listed;
     }
   }
   if (!complete) return;

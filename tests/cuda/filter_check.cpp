@@ -151,12 +151,12 @@ int64_t all_data(int64_t m, int64_t n, int64_t k, Semiring semiring, const std::
       wrong += differences(problem.run(Filtering::unproven, argmax).c, plain.c);
       expect(plain.report.filtered + plain.report.plain == 0, "never: no report");
       expect(always.report.filtered + always.report.plain == problem.outputs(), "always: one report");
-      share[argmax] = static_cast<double>(always.report.rescanned) / static_cast<double>(problem.outputs());
+      share[argmax] = static_cast<double>(always.report.unproven) / static_cast<double>(problem.outputs());
       chosen[argmax] = automatic.report.filtered > 0;
       if (sizeof(T) == 8 ? data.easy : data.easy_in_float)
         expect(automatic.report.plain == 0, std::string(data.name) + ": not chosen");
     }
-    std::printf("%s %s %-28s rescanned %.5f %.5f, chosen %d %d\n", TypeInfo<T>::kName,
+    std::printf("%s %s %-28s unproven %.5f %.5f, chosen %d %d\n", TypeInfo<T>::kName,
                 semiring == Semiring::max_plus ? "max" : "min", data.name, share[0], share[1], chosen[0], chosen[1]);
     std::fflush(stdout);
   }
