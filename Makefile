@@ -1,5 +1,5 @@
 # Each target is a script in scripts/; every one of them sets up what it needs first.
-.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan fuzz clean
+.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan fuzz neon clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):  ## /\1\t/p' Makefile | expand -t 10
@@ -40,6 +40,9 @@ tsan:  ## C++ tests under the thread sanitizer
 
 fuzz:  ## hostile arguments for a minute, under sanitizers
 	scripts/fuzz.sh
+
+neon:  ## C++ tests on 64-bit ARM, by a cross compiler and an emulator
+	scripts/neon.sh
 
 clean:  ## remove builds and .venv
 	rm -rf build .venv

@@ -8,6 +8,7 @@
 #   scripts/setup.sh bench    dev + Google Benchmark
 #   scripts/setup.sh lint     build + clang, clang-format, clang-tidy + python/requirements-dev.txt
 #   scripts/setup.sh cuda     build + nvcc from PyPI, where the system has none
+#   scripts/setup.sh neon     build + GoogleTest's source, a cross compiler for 64-bit ARM and an emulator
 #   scripts/setup.sh sanitize build + GoogleTest + clang, its sanitizers and its OpenMP run-time
 source "$(dirname "$0")/common.sh"
 
@@ -25,6 +26,7 @@ case "$step" in
   lint) packages+=(clang clang-format clang-tidy libomp-dev) requirements=(python/requirements-dev.txt) ;;
   cuda) have nvcc || requirements=(scripts/cuda-requirements.txt) ;;
   sanitize) packages+=(libgtest-dev clang libclang-rt-dev llvm libomp-dev) ;;
+  neon) packages+=(googletest g++-aarch64-linux-gnu qemu-user) ;;
   *) echo "setup.sh: unknown step '$step'" >&2 && exit 2 ;;
 esac
 

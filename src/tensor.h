@@ -22,6 +22,7 @@ inline int64_t item_bytes(const DLTensor& x) { return int64_t{x.dtype.bits} * x.
 
 // By integers: an empty tensor may have any pointer and offset.
 inline char* data_of(const DLTensor& x) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(x.data) + static_cast<uintptr_t>(x.byte_offset));
 }
 
