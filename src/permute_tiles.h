@@ -145,7 +145,9 @@ class PermuteTiler {
   }
 
   // How much of an axis a run has that has room for so much of it: all, if it would be most of it.
-  static int32_t part(int64_t size, int32_t room) { return size < 2 * room ? static_cast<int32_t>(size) : room; }
+  static int32_t part(int64_t size, int32_t room) {
+    return size < int64_t{2} * room ? static_cast<int32_t>(size) : room;
+  }
 
   // The axes of a tile with runs of about that length; returns its elements.
   int64_t choose(int32_t read, int32_t write) {

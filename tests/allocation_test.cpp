@@ -32,8 +32,9 @@ bool fails() {
 
 }  // namespace
 
-// All memory of the library comes from here: containers and functions by `new`, arenas by aligned_alloc.
-void* operator new(size_t size) {
+// All memory of the library comes from here: containers and functions by `new`, arenas by aligned_alloc. Not inline, as
+// g++ would warn of free for what comes from operator new.
+[[gnu::noinline]] void* operator new(size_t size) {
   void* p = fails() ? nullptr : std::malloc(size ? size : 1);
   if (!p) throw std::bad_alloc();
   ++blocks;
@@ -46,7 +47,7 @@ void* operator new(size_t size, const std::nothrow_t&) noexcept {
     return nullptr;
   }
 }
-void operator delete(void* p) noexcept {
+[[gnu::noinline]] void operator delete(void* p) noexcept {
   if (p) --blocks;
   std::free(p);
 }

@@ -60,7 +60,7 @@ bool filter_applies(const ProductArgs& p, Filtering filtering, const Target& tar
 
 template <class In>
 bool filter_fits(const ProductArgs& p, const Target& target) {
-  constexpr int64_t kShareOfMemory = 40;
+  constexpr int64_t kShareOfMemory = 30;
   return filter::bytes<filter::SchemeFor<In>>(p) <= target.facts->memory / kShareOfMemory;
 }
 

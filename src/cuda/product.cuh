@@ -91,11 +91,10 @@ void fast_or_generic(const ProductArgs& args, Call& call) {
   generic<S, In, kArgmax>(args, call, facts);
 }
 
-// Through cheap bounds, one member of the batch after the other. The plain kernels follow for data that it leaves to
-// them.
+// Through cheap bounds, one member of the batch after the other, all with the same scratch memory from `start` on. The
+// plain kernels follow for data that it leaves to them.
 template <class S, class In, bool kArgmax>
-void filtered(const ProductArgs& args, const MatmulParams& p, Call& call) {
-  const Scratch start = call.scratch;
+void filtered(const ProductArgs& args, const MatmulParams& p, const Scratch& start, Call& call) {
   for (int64_t member = 0; member < args.batch.count; ++member) {
     int64_t offset[4];
     args.batch.offsets(member, offset);
@@ -120,6 +119,7 @@ void product_as(const MatmulParams& p, Call& call) {
   const bool worth = args.batch.count == 1 && std::min({args.m, args.n, args.k}) >= kLarge;
   const int64_t rows = worth && args.m % kTile <= kFew ? args.m % kTile : 0;
   const int64_t cols = worth && args.n % kTile <= kFew ? args.n % kTile : 0;
+  const Scratch start = call.scratch;
   const auto part = [&](const auto& self, int64_t i, int64_t m, int64_t j, int64_t n) -> void {
     ProductArgs q = args;
     q.m = m, q.n = n;
@@ -131,7 +131,7 @@ void product_as(const MatmulParams& p, Call& call) {
       if (filter_applies<In>(q, p.filtering, call.target)) {
         constexpr int64_t kLeastHalved = 8192;
         if (p.filtering != Filtering::automatic || filter_fits<In>(q, call.target))
-          return filtered<S, In, kArgmax>(q, p, call);
+          return filtered<S, In, kArgmax>(q, p, start, call);
         // Bounds that take too much memory are made for a part of the product at a time.
         const auto half = [](int64_t size) { return ceil_div(size / 2, kTile) * kTile; };
         if (m >= n && m >= kLeastHalved)
