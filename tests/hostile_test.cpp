@@ -25,17 +25,24 @@ ErrorCode code_of(const std::function<void()>& call, const char* says) {
   return ErrorCode::internal;
 }
 
+// A row-major matrix on the host.
+template <class T>
+DLTensor matrix_of(T* data, int64_t* shape) {
+  DLTensor t{};
+  t.data = data;
+  t.device = {kDLCPU, 0};
+  t.ndim = 2;
+  t.dtype = dlpack_dtype<T>();
+  t.shape = shape;
+  return t;
+}
+
 // A 2 x 2 matrix of floats that may be lied about.
 struct Matrix {
   float data[4] = {1, 2, 3, 4};
   int64_t shape[2] = {2, 2}, strides[2] = {2, 1};
   DLTensor dl() {
-    DLTensor t{};
-    t.data = data;
-    t.device = {kDLCPU, 0};
-    t.ndim = 2;
-    t.dtype = dlpack_dtype<float>();
-    t.shape = shape;
+    DLTensor t = matrix_of(data, shape);
     t.strides = strides;
     return t;
   }
@@ -135,12 +142,8 @@ TEST_F(Hostile, PermutedLanesOverlap) {
 TEST(HostileBytes, AreTrue) {
   uint8_t matrix[9] = {0, 7, 0, 0, 0, 255, 0, 0, 0};
   int64_t shape[] = {3, 3};
-  DLTensor d{};
-  d.data = matrix;
-  d.device = {kDLCPU, 0};
-  d.ndim = 2;
+  DLTensor d = matrix_of(matrix, shape);
   d.dtype = dlpack_dtype<bool>();
-  d.shape = shape;
   load_graph(Semiring::or_and, d, &d, nullptr);
   closure(Semiring::or_and, d);
   const uint8_t expected[9] = {1, 1, 1, 0, 1, 1, 0, 0, 1};
