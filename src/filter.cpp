@@ -33,10 +33,9 @@ std::atomic<int64_t> recorders{0};
 
 }  // namespace
 
-Filtering filter_mode() { return mode().load(std::memory_order_relaxed); }
-Filtering filtering() { return filter_without_proof ? Filtering::unproven : filter_mode(); }
+Filtering filtering() { return filter_without_proof ? Filtering::unproven : mode().load(std::memory_order_relaxed); }
 
-const char* filter_mode_name() { return kNames[static_cast<int>(filter_mode())]; }
+const char* filter_mode_name() { return kNames[static_cast<int>(mode().load())]; }
 
 void set_filter(std::string_view name) { mode() = name.empty() ? environment() : parse(name); }
 

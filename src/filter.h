@@ -8,9 +8,7 @@
 
 namespace tropical {
 
-// What set_filter or the environment asked for.
-Filtering filter_mode();
-// The same for the params of a call: one look for all its products.
+// What set_filter or the environment asked for. It is looked at once, for the params of a call.
 Filtering filtering();
 const char* filter_mode_name();
 bool filter_recorded();

@@ -131,6 +131,7 @@ struct ViterbiParams {
   Strided scores;          // (batch)
   bool lengths_are_int64 = false, paths_are_int64 = false;
   bool scan = false;  // the values by products of matrices in log-many rounds instead of step by step
+  Filtering filtering = Filtering::automatic;  // of these products
   int threads = 0;
   CancelFlag cancel;
 };

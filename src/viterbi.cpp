@@ -5,6 +5,7 @@
 
 #include "checks.h"
 #include "execute.h"
+#include "filter.h"
 #include "params.h"
 #include "tensor.h"
 #include "tropical_gemm/matmul.h"
@@ -25,6 +26,7 @@ class Validation {
     if (p.states > kMaxStates)
       bad_value("log_emission has shape " + shape_text(emission) + ", with more states than int32 can number");
     p.emission = strided(emission);
+    p.filtering = filtering();
   }
 
   void transition(const DLTensor& x) {

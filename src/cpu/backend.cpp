@@ -89,7 +89,8 @@ class Member {
     if (base_.n == 1) base_.b_col = base_.c_col = base_.argmax_col = 1;
     if (base_.k == 1) base_.a_col = 1;
     base_.kernels = kernels(Path::plain);
-    base_.filter = choose_filter(p.semiring, p.dtype, p.m, p.n, p.k, p.argmax.data != nullptr);
+    base_.filter = choose_filter(p);
+    base_.filtering = p.filtering;
     base_.tally = &tally;
     if (base_.filter) tally.passes = filter_passes(p.k);
   }

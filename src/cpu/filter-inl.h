@@ -16,7 +16,6 @@
 #include "cpu/filter_kernels.h"
 #include "cpu/filter_prepare-inl.h"
 #include "cpu/microkernel-inl.h"
-#include "filter.h"
 #include "visit.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -162,7 +161,7 @@ uint64_t Settle(const FilterRow& f, int64_t* work) {
     index[j] = static_cast<Id>(k);
   }
   *work += 6 * ties;
-  if (filter_without_proof.load(std::memory_order_relaxed)) return 0;
+  if (!f.proves) return 0;
   uint64_t unproven = 0;
   const hn::Rebind<int16_t, Wide> few;
   const hn::Rebind<int32_t, Wide> half;

@@ -40,6 +40,7 @@ struct FilterRow {
   int64_t k;
   int columns;  // that exist
   bool argmax;
+  bool proves;   // tests alone do without
   void* values;  // T: C itself or a buffer, of whole panels
   void* index;   // signed integers as wide as T
 };

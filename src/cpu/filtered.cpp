@@ -67,7 +67,7 @@ class Pass {
         q_(*product.kernels),
         plain_(plain),
         threads_(threads),
-        always_(filter_mode() == Filtering::always),
+        gives_up_(product.filtering == Filtering::automatic),
         columns_(f_.columns),
         panels_(ceil_div(p_.n, columns_)),
         steps_(round_up(p_.k, kFilterChunk)),
@@ -259,6 +259,7 @@ class Pass {
                           p_.k,
                           cols,
                           p_.argmax != nullptr,
+                          p_.filtering != Filtering::unproven,
                           in_place ? p_.c + ((i + row) * p_.c_row + j) * q_.bytes : values + at * q_.bytes,
                           index + at * q_.bytes};
         for (uint64_t left = f_.settle(f, &work); left != 0; left &= left - 1) {
@@ -270,7 +271,7 @@ class Pass {
       i += rows;
       p_.tally->filtered.fetch_add(int64_t{rows} * cols, std::memory_order_relaxed);
       p_.tally->unproven.fetch_add(unproven, std::memory_order_relaxed);
-      if (!budget_.spend(work, int64_t{rows} * cols) && !always_) going = false;
+      if (!budget_.spend(work, int64_t{rows} * cols) && gives_up_) going = false;
     }
     return i;
   }
@@ -302,7 +303,7 @@ class Pass {
   const Kernels& q_;
   const std::function<bool(const Product&)>& plain_;
   const int threads_;
-  const bool always_;
+  const bool gives_up_;
   const int64_t columns_, panels_, steps_, a_ld_, rows_;
   Budget budget_;
   WorkspaceScope scope_;
@@ -315,13 +316,12 @@ class Pass {
 
 }  // namespace
 
-const FilterKernels* choose_filter(Semiring semiring, DType dtype, int64_t m, int64_t n, int64_t k, bool argmax) {
-  const Filtering mode = filter_mode();
-  if (mode == Filtering::never) return nullptr;
-  const FilterKernels* found = find_filter(semiring, dtype);
-  if (!found || mode == Filtering::always) return found;
-  const int64_t least = argmax ? found->least_argmax : found->least_values;
-  return k >= least && m >= least / 2 && n >= least / 2 ? found : nullptr;
+const FilterKernels* choose_filter(const MatmulParams& p) {
+  if (p.filtering == Filtering::never) return nullptr;
+  const FilterKernels* found = find_filter(p.semiring, p.dtype);
+  if (!found || p.filtering != Filtering::automatic) return found;
+  const int64_t least = p.argmax.data ? found->least_argmax : found->least_values;
+  return p.k >= least && p.m >= least / 2 && p.n >= least / 2 ? found : nullptr;
 }
 
 std::vector<DType> filtered_types() {

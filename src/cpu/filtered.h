@@ -7,7 +7,7 @@
 namespace tropical::cpu {
 
 // The kernels with which a product of this shape is filtered; null where it is not.
-const FilterKernels* choose_filter(Semiring semiring, DType dtype, int64_t m, int64_t n, int64_t k, bool argmax);
+const FilterKernels* choose_filter(const MatmulParams& params);
 
 // How often run_filtered goes over the outputs.
 int64_t filter_passes(int64_t k);

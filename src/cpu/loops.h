@@ -13,6 +13,7 @@ namespace tropical::cpu {
 struct Product {
   const Kernels* kernels = nullptr;
   const FilterKernels* filter = nullptr;  // for run_filtered, with the tally
+  Filtering filtering = Filtering::automatic;
   FilterTally* tally = nullptr;
   const char* a = nullptr;
   const char* b = nullptr;

@@ -125,6 +125,7 @@ class Recurrence {
     });
     scan_values(history_, p_.batch * s, s, p_.batch, s, n, scan_, [&](MatmulParams m) {
       m.threads = threads;
+      m.filtering = p_.filtering;
       m.cancel = p_.cancel;
       matmul(m);
     });
@@ -137,6 +138,7 @@ class Recurrence {
     m.dtype = TypeInfo<F>::kId;
     m.k = m.n = s;
     m.threads = threads;
+    m.filtering = p_.filtering;
     m.cancel = p_.cancel;
     const bool share = sequences_share(p_);
     m.m = share ? last - first : 1;

@@ -187,7 +187,8 @@ void viterbi(const ViterbiParams& p, Call& call) {
                               t == 0 ? tiles : 0);
   };
   size_t most = 0;
-  const auto multiply = [&](const MatmulParams& m) {
+  const auto multiply = [&](MatmulParams m) {
+    m.filtering = p.filtering;
     Call step = call;  // every product may use the same scratch memory
     product<MaxPlus, F>(m, step);
     most = std::max(most, step.scratch.used());
