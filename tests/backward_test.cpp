@@ -5,6 +5,7 @@
 
 #include "cases.h"
 #include "exact.h"
+#include "isas.h"
 #include "reference.h"
 #include "validate.h"
 
@@ -36,10 +37,6 @@ struct Case {
            (want_b ? layout_name(grad_b) : "no") + ", indices " + std::to_string(static_cast<int>(indices)) +
            ", seed " + std::to_string(seed);
   }
-};
-
-struct IsaScope {
-  ~IsaScope() { set_isa(""); }
 };
 
 template <class T>

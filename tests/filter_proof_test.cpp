@@ -10,6 +10,7 @@
 #include "cases.h"
 #include "cpu/filter_kernels.h"
 #include "filter.h"
+#include "isas.h"
 #include "unrounded.h"
 
 namespace tropical::testing {
@@ -17,21 +18,16 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Restore {
-  ~Restore() {
-    set_filter("");
-    set_isa("");
-  }
+struct FilterScope {
+  ~FilterScope() { set_filter(""); }
 };
 
-// On every instruction set that has a filter.
 template <class Test>
-void on_each_isa(const Test& test) {
-  const Restore restore;
-  for (const std::string& isa : build_info().isas) {
-    set_isa(isa);
+void on_each_isa_with_a_filter(const Test& test) {
+  const FilterScope restore;
+  on_each_isa([&](const std::string&) {
     if (cpu::find_filter(Semiring::max_plus, DType::f64)) test();
-  }
+  });
 }
 
 template <class T>
@@ -42,7 +38,7 @@ TYPED_TEST_SUITE(FilterProof, Types);
 // Units of a line's elements below its best: never less than the truth, never more than a unit above it.
 TYPED_TEST(FilterProof, FixedPointIsAnUpperBound) {
   using T = TypeParam;
-  on_each_isa([] {
+  on_each_isa_with_a_filter([] {
     const auto* filter = cpu::find_filter(Semiring::max_plus, TypeInfo<T>::kId);
     Rng rng(1);
     constexpr int64_t kCount = 61;
@@ -74,7 +70,7 @@ TYPED_TEST(FilterProof, FixedPointIsAnUpperBound) {
 // above that of the next lower bound. Sums near the middle of two numbers, where each rounding on the way matters.
 TYPED_TEST(FilterProof, ProvesWhatIsTrue) {
   using T = TypeParam;
-  on_each_isa([] {
+  on_each_isa_with_a_filter([] {
     const auto* filter = cpu::find_filter(Semiring::max_plus, TypeInfo<T>::kId);
     Rng rng(2);
     constexpr int kDigits = std::numeric_limits<T>::digits, kChunk = cpu::kFilterChunk;
@@ -110,7 +106,8 @@ TYPED_TEST(FilterProof, ProvesWhatIsTrue) {
       }
       int64_t work = 0;
       const uint64_t unproven = filter->settle(
-          {a, 1, b, a_low, b_low, best, second, ids, r, bests, unit, kChunk, columns, argmax, values, index}, &work);
+          {a, 1, b, a_low, b_low, best, second, ids, r, bests, unit, kChunk, columns, argmax, true, values, index},
+          &work);
       for (int j = 0; j < columns; ++j) {
         const auto bound = [&](int units) { return static_cast<T>(Exact{r} + Exact{bests[j]} + units * Exact{unit}); };
         ASSERT_EQ(values[j], b[j]);
@@ -153,7 +150,7 @@ template <class T>
 void expect_plain(int64_t m, int64_t n, int64_t k, const std::vector<Entry>& a_entries,
                   const std::vector<Entry>& b_entries, bool is_filtered = true) {
   const DType dtype = TypeInfo<T>::kId;
-  on_each_isa([&] {
+  on_each_isa_with_a_filter([&] {
     for (const Semiring semiring : {Semiring::max_plus, Semiring::min_plus}) {
       Rng rng(1);
       // Zeros keep their sign.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cases.h"
+#include "isas.h"
 #include "reference.h"
 #include "validate.h"
 
@@ -82,14 +83,12 @@ void run(Pair pair, int64_t m, int64_t n, int64_t k, bool with_argmax, Rng& rng)
 TEST_P(Guarded, NothingBeyondTheElementsIsTouched) {
   const Pair pair = GetParam();
   Rng rng(11 + 100 * static_cast<uint64_t>(pair.semiring) + static_cast<uint64_t>(pair.dtype));
-  for (const std::string& isa : build_info().isas) {
-    set_isa(isa);
+  on_each_isa([&](const std::string&) {
     for (int round = 0; round < (kFew ? 15 : 60); ++round) {
       run(pair, 1 + rng.below(20), 1 + rng.below(70), 1 + rng.below(40), rng.one_in(2), rng);
       if (HasFatalFailure()) break;
     }
-  }
-  set_isa("");
+  });
 }
 
 // Rows that lie 2^32 elements apart, in memory that is reserved but hardly used.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cases.h"
+#include "isas.h"
 #include "reference.h"
 #include "validate.h"
 
@@ -35,11 +36,6 @@ struct Case {
            fill_name(fill_b) + ", c " + layout_name(c) + ", argmax " + layout_name(argmax) + ", " + mode.name +
            ", seed " + std::to_string(seed);
   }
-};
-
-// The instruction set is a setting of the process: leave the best one behind.
-struct IsaScope {
-  ~IsaScope() { set_isa(""); }
 };
 
 template <class T>
