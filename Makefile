@@ -1,4 +1,4 @@
-# Each target is a script in scripts/; every one of them sets up what it needs first.
+# Most targets are scripts in scripts/; every one of them sets up what it needs first.
 .PHONY: help setup demo test lint format docs wheel bench cuda asan tsan fuzz neon clean
 
 help:  ## this list
@@ -45,4 +45,4 @@ neon:  ## C++ tests on 64-bit ARM, by a cross compiler and an emulator
 	scripts/neon.sh
 
 clean:  ## remove builds and .venv
-	rm -rf build .venv
+	rm -rf build dist .venv

@@ -5,8 +5,8 @@ source "$(dirname "$0")/common.sh"
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard -- '*.h' '*.cpp' '*.c' '*.cu' '*.cuh')
 if [ "${1:-}" = --check ]; then
   clang-format --dry-run -Werror "${sources[@]}"
-  ruff format --check python examples scripts docs/conf.py
+  ruff format --check python benchmarks examples scripts docs/conf.py
 else
   clang-format -i "${sources[@]}"
-  ruff format python examples scripts docs/conf.py
+  ruff format python benchmarks examples scripts docs/conf.py
 fi

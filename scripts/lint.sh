@@ -6,7 +6,7 @@ scripts/setup.sh lint
 say "clang-format, ruff format"
 scripts/format.sh --check
 say "ruff check"
-ruff check python examples scripts docs/conf.py
+ruff check python benchmarks examples scripts docs/conf.py
 say "mypy"
 mypy
 say "workflows and issue forms"

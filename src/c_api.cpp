@@ -48,6 +48,9 @@ tg_status guarded(F&& body) noexcept {
   } catch (const std::exception& e) {
     remember(e.what());
     return TG_INTERNAL;
+  } catch (...) {  // from a caller's allocator
+    remember("an exception that is no std::exception");
+    return TG_INTERNAL;
   }
 }
 

@@ -13,12 +13,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
+#include <optional>
 
 #include "checks.h"
 #include "execute.h"
 #include "filter.h"
+#include "scratch.h"
 #include "tensor.h"
 #include "validate.h"
 #include "visit.h"
@@ -53,19 +54,14 @@ class Stage {
   void equip() {
     const size_t size = bytes();
     if (!on_cuda(on_)) {
-      own_ = {std::aligned_alloc(kFirst, round_up(size)), [](void* memory) { std::free(memory); }};
-      base_ = static_cast<char*>(own_.get());
-    } else if (options_.cuda.allocate) {
-      base_ = static_cast<char*>(options_.cuda.allocate(options_.cuda.context, size));
+      host_.reset(static_cast<char*>(std::aligned_alloc(kFirst, round_up(size))));
+      if (!host_)
+        throw Error(ErrorCode::out_of_memory, "no memory for a workspace of " + std::to_string(size) + " bytes");
+      base_ = host_.get();
     } else {
-      const auto release = [device = on_.device.device_id, stream = options_.cuda.stream](void* memory) {
-        cuda_release(memory, device, stream);
-      };
-      own_ = {cuda_allocate(size, on_.device.device_id, options_.cuda.stream), release};
-      base_ = static_cast<char*>(own_.get());
+      device_.emplace(size, options_.cuda, cuda::Queue{on_.device.device_id, options_.cuda.stream});
+      base_ = static_cast<char*>(device_->memory());
     }
-    if (!base_)
-      throw Error(ErrorCode::out_of_memory, "no memory for a workspace of " + std::to_string(size) + " bytes");
     used_ = 0;
     write_report({});
   }
@@ -89,8 +85,7 @@ class Stage {
     ~Scope() { stage_.used_ = used_; }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
-    View take(int64_t m, int64_t n) { return stage_.take(m, n, stage_.item_); }
-    View take_indices(int64_t m, int64_t n) { return stage_.take(m, n, sizeof(int32_t)); }
+    View take(int64_t m, int64_t n) { return stage_.take(m, n); }
 
    private:
     Stage& stage_;
@@ -166,14 +161,14 @@ class Stage {
   static_assert(sizeof(GraphReport) <= kFirst);
   static size_t round_up(size_t bytes) { return (bytes + kFirst - 1) / kFirst * kFirst; }
 
-  View take(int64_t m, int64_t n, int64_t item) {
+  View take(int64_t m, int64_t n) {
     View x;
     // In a rehearsal any aligned place will do: nothing is read or written.
     alignas(kFirst) static char nowhere[kFirst];
     x.at.data = base_ ? base_ + kFirst + product_bytes_ + used_ : nowhere;
     x.at.row = n, x.at.col = 1;
     x.m = m, x.n = n;
-    used_ += round_up(static_cast<size_t>(m * n * item));
+    used_ += round_up(static_cast<size_t>(m * n * item_));
     peak_ = std::max(peak_, used_);
     return x;
   }
@@ -201,7 +196,8 @@ class Stage {
   const ClosureOptions& options_;
   const int64_t item_;
   const Filtering filtering_ = filtering();  // one for all: the workspace depends on it
-  std::unique_ptr<void, std::function<void(void*)>> own_;
+  std::unique_ptr<char, void (*)(void*)> host_{nullptr, std::free};
+  std::optional<Scratch> device_;
   char* base_ = nullptr;
   size_t used_ = 0, peak_ = 0, product_bytes_ = 0;
 };
@@ -327,16 +323,11 @@ GraphReport facts_of(const DLTensor& source, const GraphParams& params, const Gr
   }
   // Not by the caller's allocator, which is asked once, for the closure that follows.
   const int device = source.device.device_id;
-  struct Memory {
-    void* at;
-    int device;
-    void* stream;
-    ~Memory() { cuda_release(at, device, stream); }
-  } const memory{cuda_allocate(sizeof report, device, options.cuda.stream), device, options.cuda.stream};
-  p.report = static_cast<GraphReport*>(memory.at);
-  cuda_copy(memory.at, &report, sizeof report, device, options.cuda.stream);
+  const Scratch there(sizeof report, {}, {device, options.cuda.stream});
+  p.report = static_cast<GraphReport*>(there.memory());
+  cuda_copy(there.memory(), &report, sizeof report, device, options.cuda.stream);
   execute(p, source, options.cuda);
-  cuda_copy(&report, memory.at, sizeof report, device, options.cuda.stream);
+  cuda_copy(&report, there.memory(), sizeof report, device, options.cuda.stream);
   return report;
 }
 

@@ -184,6 +184,9 @@ CountParams validate_count(Semiring semiring, const DLTensor& a, const DLTensor*
                            const DLTensor* b_counts, const DLTensor& c, const DLTensor& c_counts,
                            const MatmulOptions& options) {
   check_forms({{a_counts, "a_counts"}, {b_counts, "b_counts"}, {&c, "out"}, {&c_counts, "out_counts"}});
+  if (options.accumulate) bad_value("accumulate is true, expected false: counts are not added to what out holds");
+  if (options.argmax_offset != 0)
+    bad_value("argmax_offset is " + std::to_string(options.argmax_offset) + ", expected 0: counts have no argmax");
   CountParams p;
   p.semiring = semiring;
   if (semiring != Semiring::max_plus && semiring != Semiring::min_plus)

@@ -7,6 +7,8 @@
 
 #include "tropical_gemm/c_api.h"
 #include "tropical_gemm/matmul.h"
+#include "tropical_gemm/permute.h"
+#include "tropical_gemm/tensor_view.h"
 
 namespace tropical {
 namespace {
@@ -77,6 +79,31 @@ TEST(Cancel, FlagRaisedByAnotherThread) {
     EXPECT_EQ(e.code(), ErrorCode::cancelled);
   }
   stopper.join();
+}
+
+TEST(Cancel, ACopyIsStoppedOnOneThreadToo) {
+  constexpr int64_t kSide = 8192;
+  std::vector<int16_t> x(kSide * kSide), y(x.size());
+  const MatrixView<int16_t> from(x.data(), {kSide, kSide}), to(y.data(), {kSide, kSide});
+  const int axes[] = {1, 0};
+  struct Late {
+    std::atomic<bool> flag{false};
+    std::thread stopper{[this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      flag = true;
+    }};
+    ~Late() { stopper.join(); }
+  };
+  bool stopped = false;
+  for (int tries = 0; tries < 20 && !stopped; ++tries) {
+    Late late;
+    try {
+      permute(from.dlpack(), axes, to.dlpack(), {.threads = 1, .cancel = &late.flag});
+    } catch (const Error& e) {
+      stopped = e.code() == ErrorCode::cancelled;
+    }
+  }
+  EXPECT_TRUE(stopped);
 }
 
 TEST(Cancel, WordOfTheCInterface) {

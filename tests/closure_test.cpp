@@ -8,7 +8,7 @@
 #include <memory>
 #include <numeric>
 
-#include "host_tensor.h"
+#include "cases.h"
 #include "lowering.h"
 
 namespace tropical::testing {
@@ -35,12 +35,6 @@ struct Square {
   DLTensor dlpack() { return view.dlpack(); }
 };
 
-// Unoptimised builds, with few kernels, are for the sanitizers: they see every path on fewer nodes.
-#ifdef TG_TEST_FEW
-constexpr bool kFew = true;
-#else
-constexpr bool kFew = false;
-#endif
 std::vector<int64_t> sizes(std::vector<int64_t> all, std::vector<int64_t> few) { return kFew ? few : all; }
 
 // Weights whose sums and products along paths are exact in T, and no closed walk better than one.

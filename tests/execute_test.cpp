@@ -179,6 +179,19 @@ TEST(Execute, ClosuresRunOnTheDevice) {
   EXPECT_EQ(log().live, 0);
 }
 
+// As after an error on a stream, which every later call reports: what was thrown first must come out.
+TEST(Execute, AFailureToReleaseMemoryEndsNothing) {
+  constexpr int64_t kNodes = 3;
+  std::vector<float> d(kNodes * kNodes, 1);
+  const MatrixView<float> view(d.data(), {kNodes, kNodes});
+  const DLTensor x = on_device(view.dlpack());
+  log().release_fails = true;
+  EXPECT_EQ(load_graph(Semiring::min_plus, x, &x, nullptr).absent, 0);
+  EXPECT_EQ(closure(Semiring::min_plus, x), std::nullopt);
+  log().release_fails = false;
+  EXPECT_EQ(log().live, 0);
+}
+
 // What the filter did is counted beside the workspace, which is asked for once and is its caller's as ever.
 TEST(Execute, CountersOfTheFilterHaveTheirOwnMemory) {
   Product x;

@@ -76,7 +76,8 @@ constexpr cuda::Backend kBackend{
           return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
         },
     .release =
-        [](void* memory, const cuda::Queue* queue, cuda::Status*) {
+        [](void* memory, const cuda::Queue* queue, cuda::Status* status) {
+          if (log.release_fails) fail(status, ErrorCode::internal, "the fake fails to release");
           --log.live;
           log.released_on = queue->stream;
           std::free(memory);

@@ -14,6 +14,7 @@ struct FakeLog {
   void* ordered_first = nullptr;
   void* ordered_second = nullptr;
   int64_t retired = 0;
+  bool release_fails = false;
   int64_t reported = 0;  // products that were to count what they filter
 };
 

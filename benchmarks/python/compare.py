@@ -33,7 +33,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1"}
 
 
 def peer_python(version: str, *more: str) -> Path:
-    """The interpreter of an environment that holds the earlier package and ``more``, made at the first use."""
+    """The interpreter of an environment with the earlier package and ``more``, made at the first use."""
     directory = VENVS / "-".join(("peer", version, *(package.partition("=")[0] for package in more)))
     python = directory / "bin" / "python"
     ready = directory / ".ready"

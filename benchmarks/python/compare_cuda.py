@@ -1,6 +1,6 @@
-"""max_plus on a GPU beside other ways to it: the broadcast formula, torch.compile of it, a plain Triton kernel, and
-for batches the time of an ordinary product, torch.bmm. Device times: medians over events, short calls in a
-CUDA graph."""
+"""max_plus on a GPU beside other ways to it: the broadcast formula, torch.compile of it, plain Triton,
+and for batches the time of an ordinary product, torch.bmm. Device times: medians over events, short calls in
+a CUDA graph."""
 
 import statistics
 

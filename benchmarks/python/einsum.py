@@ -52,7 +52,10 @@ def network(rng, count=1000, bond=2, near=10):
 def lattice(rng, size, batch):
     """±J couplings of a square lattice in float32, one tensor for each bond; every tensor has the batch."""
     spins = np.arange(size * size).reshape(size, size)
-    bonds = [*zip(spins[:, :-1].flat, spins[:, 1:].flat), *zip(spins[:-1].flat, spins[1:].flat)]
+    bonds = [
+        *zip(spins[:, :-1].flat, spins[:, 1:].flat, strict=True),
+        *zip(spins[:-1].flat, spins[1:].flat, strict=True),
+    ]
     square = np.array([[1, -1], [-1, 1]], np.float32)
     couplings = rng.choice([-1, 1], (len(bonds), batch)).astype(np.float32)
     tensors = [j[:, None, None] * square for j in couplings]
@@ -60,7 +63,7 @@ def lattice(rng, size, batch):
 
 
 def sweep(terms, size):
-    """The order of a sweep: each site's bonds to the right and down are joined, then the boundary takes it."""
+    """The order of a sweep: bonds to the right and down of a site are joined, then the boundary takes it."""
     owner = [min(t[1:]) for t in terms]
     alive, path = list(range(len(terms))), []
     made = len(terms)
@@ -125,8 +128,11 @@ def main():
     flat = [x for tensor, term in zip(tensors, terms, strict=True) for x in (tensor.shape, term)]
     expression = tg.contract_expression(*flat, output, semiring=semiring, optimize=order)
     plan = expression._plan
-    print(f"{len(terms)} tensors of {min(legs)} to {max(legs)} legs, planned in {time.perf_counter() - start:.2f} s, "
-          f"largest of {plan.largest} elements")  # fmt: skip
+    print(
+        f"{len(terms)} tensors of {min(legs)} to {max(legs)} legs, "
+        f"planned in {time.perf_counter() - start:.2f} s, "
+        f"largest of {plan.largest} elements"
+    )
     operands = tensors
     if arguments.device == "cuda":
         operands = [torch.from_numpy(x).cuda() for x in tensors]
@@ -140,8 +146,11 @@ def main():
         # Every tensor in between is written once and read once.
         item = 4 if arguments.values else 12
         made = sum(plan.elements(labels) for labels in plan.labels[len(terms) :])
-        print(f"{took / arguments.batch * 1e3:.3f} ms an instance; the tensors in between are {made * item / 1e9:.3f} GB, "
-              f"written and read: {2 * made * item / took / 1e9:.0f} GB/s")  # fmt: skip
+        print(
+            f"{took / arguments.batch * 1e3:.3f} ms an instance; "
+            f"the tensors in between are {made * item / 1e9:.3f} GB, "
+            f"written and read: {2 * made * item / took / 1e9:.0f} GB/s"
+        )
 
 
 if __name__ == "__main__":

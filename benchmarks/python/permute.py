@@ -1,4 +1,4 @@
-"""Copies in another order of axes beside a plain copy of the same bytes: random permutations of tensors of size 2.
+"""Copies in another order of axes beside a plain copy of the same bytes: random orders of axes of size 2.
 
 python benchmarks/python/permute.py [--rank 25] [--device cpu|cuda] [--dtype float32]
 """

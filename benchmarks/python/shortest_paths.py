@@ -1,11 +1,12 @@
 """All shortest paths beside SciPy's, and where SciPy's Dijkstra is the faster one.
 
-    python benchmarks/python/shortest_paths.py              # the CPU: Floyd-Warshall, and the table of n and density
-    python benchmarks/python/shortest_paths.py --cuda       # a GPU, beside one product of the same size (torch)
+    python benchmarks/python/shortest_paths.py          # the CPU: Floyd-Warshall; the table of n and density
+    python benchmarks/python/shortest_paths.py --cuda   # a GPU, beside one product of the same size (torch)
     python benchmarks/python/shortest_paths.py --only table --sizes 500 1000 2000
 
-Calls are timed as users make them, from the matrix to the results. Weights are uniform in [0, 1), float32 unless said;
-SciPy computes in float64. Of ours the median of seven calls, of SciPy's, which take seconds, the better of two.
+Calls are timed as users make them, from the matrix to the results. Weights are uniform in [0, 1), float32
+unless said; SciPy computes in float64. Of ours the median of seven calls, of SciPy's, which take seconds, the
+better of two.
 """
 
 from __future__ import annotations

@@ -2,11 +2,13 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "arguments.h"
 #include "interrupt.h"
+#include "parallel.h"
 #include "tropical_gemm/closure.h"
 
 namespace tropical::python {
@@ -86,7 +88,7 @@ class LongCall {
       return call(options);
     }
     options.cancel = &cancel_;
-    if (options.threads == 0) options.threads = build_info().max_threads;
+    if (options.threads == 0) options.threads = thread_count(0);
     options.context = this;
     options.progress = [](void* self, int64_t done, int64_t total) {
       static_cast<LongCall*>(self)->total_ = total;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "filter.h"
+#include "parallel.h"
 #include "tropical_gemm/matmul.h"
 
 namespace tropical::python {
@@ -67,7 +68,7 @@ void run_interruptible(double work, double watched, Options options, const Call&
   }
   std::atomic<bool> cancel{false};
   options.cancel = &cancel;
-  if (options.threads == 0) options.threads = build_info().max_threads;  // this thread's setting, not the new one's
+  if (options.threads == 0) options.threads = thread_count(0);  // this thread's setting, not the new one's
   filter_report() = run_watched(
       cancel,
       [&] {

@@ -19,6 +19,9 @@ void bad_dtype(const std::string& dtype, const char* name) {
 }
 
 void Reading::compact(const std::vector<int64_t>& sizes) {
+  if (sizes.size() > kMaxDims)
+    bad_value("the result would have " + std::to_string(sizes.size()) + " dimensions, at most " +
+              std::to_string(kMaxDims) + " are possible");
   int64_t step = 1;
   for (size_t d = sizes.size(); d-- > 0; step *= sizes[d]) {
     shape[d] = sizes[d];

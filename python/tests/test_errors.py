@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tropical_gemm as tg
 from cases import Producer
+from tropical_gemm import _core
 
 FLOAT8, BFLOAT16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
 A, B = np.ones((3, 4)), np.ones((4, 5))
@@ -207,3 +208,22 @@ def test_dtypes_are_looked_at_before_memory_is_taken():
     b = np.broadcast_to(np.ones((1, 1)), (1, 1 << 24))
     with pytest.raises(TypeError, match="b has dtype float64, expected float32 like a"):
         tg.matmul(a, b)
+
+
+def test_options_of_sparse_graphs():
+    """Also where SciPy's Dijkstra computes."""
+    graph = pytest.importorskip("scipy.sparse").csr_array(np.array([[0, 1.0], [1, 0]]))
+    for method in ("auto", "D", "FW"):
+        for threads in ("x", -1, 2.5):
+            with pytest.raises((TypeError, ValueError), match="threads"):
+                tg.shortest_path(graph, method=method, threads=threads)
+        with pytest.raises(ValueError, match="stream is 5"):
+            tg.shortest_path(graph, method=method, stream=5)
+        with pytest.raises(TypeError, match="no_edge is of type complex64"):
+            tg.shortest_path(graph, method=method, no_edge=np.complex64(1))
+
+
+def test_results_of_too_many_axes():
+    """The core itself refuses what the package never asks of it."""
+    with pytest.raises(ValueError, match="65 dimensions"):
+        _core.permute(np.ones((1,) * 60), (0,) * 65, None, None)

@@ -116,3 +116,17 @@ def test_a_deep_stack_trains(semiring):
         losses.append(loss.item())
     # Less than a third of what the best constant leaves.
     assert losses[-1] < min(losses[0], y.var(0).mean().item()) / 2, losses[-1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "argument"),
+    [
+        (("a", 2), {}, "in_features"),
+        ((2, 2.5), {}, "out_features"),
+        ((True, 2), {}, "in_features"),
+        ((2, 2), {"dtype": "float32"}, "dtype"),
+    ],
+)
+def test_kinds_of_arguments(sizes, options, argument):
+    with pytest.raises(TypeError, match=argument):
+        tgt.TropicalLinear(*sizes, **options)

@@ -292,6 +292,11 @@ def placed(kind: Kind, a: Any, stream: Any) -> Any:
     device = kind.device(a)
     if device is not None:
         return kind.running_on(None if stream is None else _streams.address(stream, device), device, a)
+    no_stream(stream)
+    return _told(None)
+
+
+def no_stream(stream: Any) -> None:
+    """Arrays in host memory have none."""
     if stream is not None:
         raise ValueError(f"stream is {stream!r}, expected None for arrays in host memory")
-    return _told(None)

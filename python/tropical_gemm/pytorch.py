@@ -81,7 +81,14 @@ GPU_AVAILABLE: bool  # these three: see __getattr__
 _DLPACK_AVAILABLE: bool
 _BATCHED_DLPACK_AVAILABLE: bool
 
-__all__ = ["GPU_AVAILABLE", "_DLPACK_AVAILABLE", "TropicalLinear", "matmul", "matmul_backward"]
+__all__ = [
+    "GPU_AVAILABLE",
+    "_BATCHED_DLPACK_AVAILABLE",
+    "_DLPACK_AVAILABLE",
+    "TropicalLinear",
+    "matmul",
+    "matmul_backward",
+]
 for _name, _cls, _semiring, _form in _legacy.torch_table():
     globals()[_name] = _function(_name, _semiring, _form)
     globals()[_cls] = _class(_cls, _semiring, _form)

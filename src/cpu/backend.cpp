@@ -145,7 +145,23 @@ class Member {
     return q ? q : find_kernels(p_.semiring, p_.dtype, Path::wide, p_.argmax.data != nullptr);
   }
   std::pair<Facts, Facts> facts(const Product& q) const {
-    return {q.kernels->facts(q.a_source(0, q.m, 0, q.k)), q.kernels->facts(q.b_source(0, q.k, 0, q.n))};
+    return {facts(q, q.a_source(0, q.m, 0, q.k)), facts(q, q.b_source(0, q.k, 0, q.n))};
+  }
+  // By parts, between which a cancellation is heard; lines that repeat are looked at once.
+  static Facts facts(const Product& q, Source x) {
+    constexpr int64_t kPart = 1 << 24;
+    if (x.row == 0) x.rows = 1;
+    if (x.col == 0) x.cols = 1;
+    const int64_t step = std::max<int64_t>(1, kPart / x.cols);
+    Facts all;
+    for (; x.rows > 0; x.rows -= step) {
+      if (q.cancel.raised()) throw Error(ErrorCode::cancelled, "the product was cancelled by its caller");
+      Source part = x;
+      part.rows = std::min(step, x.rows);
+      all |= q.kernels->facts(part);
+      x.data = static_cast<const char*>(x.data) + step * x.row * q.kernels->in_bytes;
+    }
+    return all;
   }
 
   const MatmulParams& p_;
@@ -267,6 +283,7 @@ void run(const MatmulParams& params, FilterTally& tally) {
 }  // namespace
 
 void matmul(const MatmulParams& params) {
+  filter_report() = {};
   FilterTally tally;
   run(params, tally);
   // Parts of an output, in passes over k: what is not proved is not rounded away.

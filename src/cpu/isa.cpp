@@ -13,18 +13,6 @@
 
 namespace tropical::cpu {
 
-// One per element type, each from the file that CMake makes of kernels.cpp.in.
-#define TG_DECLARE(name) const Kernels* find_kernels_##name(Semiring semiring, Path path, bool argmax);
-TG_DECLARE(f32)
-TG_DECLARE(f64)
-TG_DECLARE(f16)
-TG_DECLARE(bf16)
-TG_DECLARE(i16)
-TG_DECLARE(i32)
-TG_DECLARE(i64)
-TG_DECLARE(boolean)
-#undef TG_DECLARE
-
 namespace {
 
 struct Isa {
@@ -71,7 +59,6 @@ void choose(std::string_view name) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-// The environment's choice, before the first use of any kind.
 }  // namespace
 
 void start_isa() {
@@ -85,25 +72,9 @@ void start_isa() {
 
 const Kernels* find_kernels(Semiring semiring, DType dtype, Path path, bool argmax) {
   start_isa();
-  switch (dtype) {
-    case DType::f32:
-      return find_kernels_f32(semiring, path, argmax);
-    case DType::f64:
-      return find_kernels_f64(semiring, path, argmax);
-    case DType::f16:
-      return find_kernels_f16(semiring, path, argmax);
-    case DType::bf16:
-      return find_kernels_bf16(semiring, path, argmax);
-    case DType::i16:
-      return find_kernels_i16(semiring, path, argmax);
-    case DType::i32:
-      return find_kernels_i32(semiring, path, argmax);
-    case DType::i64:
-      return find_kernels_i64(semiring, path, argmax);
-    case DType::boolean:
-      return find_kernels_boolean(semiring, path, argmax);
-  }
-  return nullptr;
+  const Kernels* found = nullptr;
+  visit_dtype(dtype, [&]<class In>() { found = find_kernels_of<In>(semiring, path, argmax); });
+  return found;
 }
 
 std::vector<std::string> isas() {

@@ -1,6 +1,7 @@
 // What one instruction set offers for one row of the lowering table: plain function pointers, so that the loops
 // around them are ordinary code, compiled once. All strides and counts are in elements.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "lowering.h"
@@ -102,6 +103,12 @@ struct StoreCall {
 struct Facts {
   bool nan = false, plus_infinity = false, minus_infinity = false, zero = false;
   int64_t low = 0, high = 0;
+
+  Facts& operator|=(const Facts& o) {
+    nan |= o.nan, plus_infinity |= o.plus_infinity, minus_infinity |= o.minus_infinity, zero |= o.zero;
+    low = std::min(low, o.low), high = std::max(high, o.high);
+    return *this;
+  }
 };
 
 struct Kernels {
@@ -122,6 +129,10 @@ struct Kernels {
   void (*store)(const StoreCall&) = nullptr;
   void (*store_argmax)(const StoreCall&) = nullptr;
 };
+
+// Of one element type, for each in a file that CMake makes of kernels.cpp.in.
+template <class In>
+const Kernels* find_kernels_of(Semiring semiring, Path path, bool argmax);
 
 // The kernels of the instruction set in use; null where the table has no such row.
 const Kernels* find_kernels(Semiring semiring, DType dtype, Path path, bool argmax);

@@ -102,7 +102,7 @@ class RectangleLoops {
   // Columns of C in a panel.
   int cols_of(const PanelRun& run, int64_t panel) const {
     const int64_t j = lane_of(run, panel) * q_.columns_per_lane;
-    const int64_t end = std::min((r_.j1) * q_.columns_per_lane, p_.n);
+    const int64_t end = std::min(r_.j1 * q_.columns_per_lane, p_.n);
     return static_cast<int>(std::min<int64_t>(int64_t{run.width->lanes} * q_.columns_per_lane, end - j));
   }
   char* b_panel(const PanelRun& run, int64_t slot) const { return b_pack_ + slot * run.width->lanes * ks_ * q_.bytes; }

@@ -51,8 +51,10 @@ class Permuter {
   }
 
   void run() {
-    const int threads = bytes() < kThreadBytes ? 1 : thread_count(p_.threads);
-    const int64_t tasks = std::min<int64_t>(t_.tiles, threads == 1 ? 1 : 32 * threads);
+    // One thread has parts too: a cancellation is heard between them.
+    const bool one_part = bytes() < kThreadBytes;
+    const int threads = one_part ? 1 : thread_count(p_.threads);
+    const int64_t tasks = std::min<int64_t>(t_.tiles, one_part ? 1 : 32 * threads);
     parallel_for(tasks, threads, [&](int64_t task, int) {
       if (p_.cancel.raised()) throw Error(ErrorCode::cancelled, "the copy was cancelled by its caller");
       const std::unique_ptr<T[]> buffer(new T[static_cast<size_t>(t_.buffer_size)]);
@@ -64,6 +66,7 @@ class Permuter {
         write(now, buffer.get(), next);
         now = next;
       }
+      if (streams_) fence();
     });
   }
 
@@ -157,6 +160,13 @@ class Permuter {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to), std::bit_cast<__m128i>(word));
 #else
     std::memcpy(to, &word, sizeof word);
+#endif
+  }
+
+  // What was stored around the caches is ordered before what the caller does next, such as telling another thread.
+  static void fence() {
+#ifdef __SSE2__
+    _mm_sfence();
 #endif
   }
 

@@ -58,8 +58,11 @@ void retire(void* memory, int device) {
     TG_CUDA_CHECK(cudaStreamWaitEvent(retired.stream, all.event, 0));
   else
     TG_CUDA_CHECK(cudaDeviceSynchronize());  // drivers before CUDA 12.5
-  for (void* each : retired.waiting) TG_CUDA_CHECK(cudaFreeAsync(each, retired.stream));
-  retired.waiting.clear();
+  while (!retired.waiting.empty()) {
+    void* const each = retired.waiting.back();
+    retired.waiting.pop_back();  // also where freeing fails: it must not be tried twice
+    TG_CUDA_CHECK(cudaFreeAsync(each, retired.stream));
+  }
 }
 
 }  // namespace tropical::cuda

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from .._arrays import Kind
 from .errors import TooLargeError
 
@@ -50,17 +51,25 @@ def sources_of(indices: Any, n: int) -> "tuple[list[int], bool] | None":
             f"indices is an array of dtype {nodes.dtype} and shape {nodes.shape}, "
             "expected an int or a sequence of ints"
         )
-    bad = nodes[(nodes < -n) | (nodes >= n)] if nodes.ndim else nodes[(nodes < -n) | (nodes >= n)].ravel()
+    bad = nodes[(nodes < -n) | (nodes >= n)]
     if bad.size:
         raise ValueError(f"indices holds {int(bad[0])}, expected nodes from 0 to {n - 1}")
     return [int(node) % n for node in nodes.ravel()], nodes.ndim == 0
+
+
+def check_threads(threads: Any) -> None:
+    """Raises what the core raises where it is not given a number of threads."""
+    one = np.ones((1, 1), np.bool_)
+    _core.matmul(one, one, (True, False), "or_and", False, 0, threads, None)
 
 
 def no_edge_bytes(no_edge: Any, dtype: str) -> "bytes | None":
     """The element that stands for a missing edge, as it lies in memory."""
     if no_edge is None:
         return None
-    if isinstance(no_edge, (bool, np.bool_)) or not isinstance(no_edge, (int, float, np.number)):
+    if isinstance(no_edge, (bool, np.bool_)) or not isinstance(
+        no_edge, (int, float, np.integer, np.floating)
+    ):
         raise TypeError(f"no_edge is of type {type(no_edge).__name__}, expected None or a number")
     bounds = np.iinfo(dtype) if dtype.startswith("int") else None
     if bounds is not None and (

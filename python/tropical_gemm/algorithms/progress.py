@@ -47,5 +47,7 @@ def _plain_bar(what: str) -> Iterator[Report]:
     def report(done: int, total: int) -> None:
         print(f"\r{what}: {100 * done // total:3d} %", end="", file=sys.stderr, flush=True)
 
-    yield report
-    print(file=sys.stderr)
+    try:
+        yield report
+    finally:
+        print(file=sys.stderr)

@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 from .. import _core
-from .._arrays import common_kind
+from .._arrays import common_kind, no_stream
 from . import checks, memory, sparse
 from .crossover import Problem
 from .dense import Reading
@@ -120,6 +120,7 @@ def shortest_path(
     >>> tg.shortest_path(lengths, indices=0, return_predecessors=True)
     (array([0., 1., 2.]), array([-9999,     0,     1], dtype=int32))
     """
+    checks.check_threads(threads)
     wishes = Wishes(
         checks.choice(method, "method", _METHODS),
         checks.flag(directed, "directed"),
@@ -146,6 +147,7 @@ shortest_paths = shortest_path
 
 
 def _of_sparse(csgraph: Any, indices: Any, no_edge: Any, wishes: Wishes) -> tuple[Any, Any]:
+    no_stream(wishes.stream)
     dtype = csgraph.dtype.name
     if dtype not in checks.GRAPH_DTYPES:
         raise TypeError(f"csgraph has dtype {dtype}, expected one of {', '.join(checks.GRAPH_DTYPES)}")

@@ -69,6 +69,8 @@ def _absent(dtype: str, *shape: int) -> Any:
 def _backward_plus(dtype: str, of_a: bool) -> Function:
     def backward(grad_c: Any, argmax: Any, k: int) -> Any:
         m, n = _matrix(grad_c, "grad_c", dtype).shape
+        if isinstance(k, bool) or not hasattr(k, "__index__") or k < 0:
+            raise ValueError(f"k is {k!r}, expected an int of 0 or more")
         return _gradient(grad_c, argmax, _absent(dtype, m, k), _absent(dtype, k, n), "max_plus", of_a)
 
     return backward

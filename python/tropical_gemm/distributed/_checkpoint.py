@@ -110,7 +110,7 @@ class Checkpoint:
         try:
             if self.d.grid.me == 0 or not only_first:
                 action()
-        except (OSError, ValueError) as e:
+        except Exception as e:  # whatever it is: the others wait to hear of it
             error = e
         agree(self.d.grid.everyone, self.d.local.device, {}, error)
 

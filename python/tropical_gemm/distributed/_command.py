@@ -181,10 +181,11 @@ def _from_first(action: Any) -> Any:
     if dist.get_rank() == 0:
         try:
             result = action()
-        except (OSError, MalformedFile) as error:
-            said = [(OSError, str(error))]
-        except (TypeError, ValueError) as error:
-            said = [(type(error), str(error))]
+        except Exception as error:  # whatever it is: the others wait to hear of it
+            kinds = {MalformedFile: OSError, OSError: OSError, TypeError: TypeError, ValueError: ValueError}
+            kinds[MemoryError] = MemoryError
+            kind = next((to for of, to in kinds.items() if isinstance(error, of)), RuntimeError)
+            said = [(kind, str(error))]
     dist.broadcast_object_list(said, 0, device=torch.device("cpu"))
     if said[0] is not None:
         kind, text = said[0]

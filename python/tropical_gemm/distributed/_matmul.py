@@ -11,12 +11,12 @@ from torch.distributed.tensor import Placement, Replicate, Shard
 
 from .. import _core
 from .._ops import MatmulResult
-from ..algorithms.checks import flag
+from ..algorithms.checks import check_threads, flag
 from ._agree import broadcast
 from ._cyclic import BlockCyclic, wrapped
 from ._grid import Grid, everyone_of, make_grid
 from ._layout import move, sharded
-from ._operands import Matrix, check_threads, collective, dtype_of
+from ._operands import Matrix, collective, dtype_of
 from ._pivots import constants
 
 _PANEL, _PANEL_BYTES = 16384, 1 << 31

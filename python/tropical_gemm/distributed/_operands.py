@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
-from .. import _core
 from ._agree import agree
 from ._cyclic import BlockCyclic
 from ._grid import everyone_of
@@ -18,12 +16,6 @@ from ._layout import check_placements, sharded
 
 def dtype_of(x: torch.Tensor) -> str:
     return str(x.dtype).removeprefix("torch.")
-
-
-def check_threads(threads: Any) -> None:
-    """Raises what the core raises where it is not given a number of threads."""
-    one = np.ones((1, 1), np.bool_)
-    _core.matmul(one, one, (True, False), "or_and", False, 0, threads, None)
 
 
 class Matrix:

@@ -10,7 +10,7 @@ from torch.distributed.tensor import DTensor
 
 from .. import _core
 from ..algorithms import ranges
-from ..algorithms.checks import flag, no_edge_bytes
+from ..algorithms.checks import check_threads, flag, no_edge_bytes
 from ..algorithms.closure import _refuse as refuse_weights
 from ..algorithms.dense import Facts, refuse_strange, rounding
 from ..algorithms.errors import DivergenceError, NegativeCycleError, PathOverflowError
@@ -18,7 +18,7 @@ from ..algorithms.potentials import NEGATIVE_CYCLE
 from ..algorithms.progress import check_progress, reporting
 from ._checkpoint import Checkpoint
 from ._cyclic import BlockCyclic, check_block
-from ._operands import Matrix, check_threads, collective, dtype_of
+from ._operands import Matrix, collective, dtype_of
 from ._pivots import Diverged, Pivots, constants
 from ._potentials import Potentials
 from ._weights import Reading, first_beyond, load, predecessors

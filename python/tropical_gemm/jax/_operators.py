@@ -102,9 +102,10 @@ def _tangent(argmax: Any, *arrays: Any, semiring: str, has: Needs, threads: int)
         return [jnp.zeros((*lead(argmax, *arrays), *argmax.shape[-2:]), arrays[-1].dtype)]
     chose_a: Any = None
     if not is_times(semiring) and a is not None:
+        a_is_smaller = {"max_min": True, "min_max": False}[semiring]
         x, y = at(a, -1), at(b, -2)
         # As the kernels choose: a on a tie, and the first NaN.
-        chose_a = jnp.isnan(x) | (~jnp.isnan(y) & ((x <= y) if semiring == "max_min" else (x >= y)))
+        chose_a = jnp.isnan(x) | (~jnp.isnan(y) & ((x <= y) if a_is_smaller else (x >= y)))
     terms = []
     if dot_a is not None:
         term = at(dot_a, -1)

@@ -234,9 +234,10 @@ def _weights(a: Any, b: Any, at_a: Any, at_b: Any, semiring: str) -> tuple[Any, 
         return None, None
     if is_times(semiring):
         return (lambda x: x * at_b(b)), (lambda x: x * at_a(a))
+    a_is_smaller = {"max_min": True, "min_max": False}[semiring]
     x, y = at_a(a), at_b(b)
     # As the kernels choose: a on a tie, and the first NaN.
-    chose_a = x.isnan() | (~y.isnan() & ((x <= y) if semiring == "max_min" else (x >= y)))
+    chose_a = x.isnan() | (~y.isnan() & ((x <= y) if a_is_smaller else (x >= y)))
     return (lambda x: torch.where(chose_a, x, 0)), (lambda x: torch.where(chose_a, 0, x))
 
 

@@ -42,10 +42,12 @@ class TropicalLinear(torch.nn.Module):
     weight : (out_features, in_features)
     bias : (out_features,), or None
 
-    Notes ----- At first each output takes the input of its own number (modulo the smaller size) nearly
-    unchanged, and the others only where they are larger by a random margin (in min semirings smaller). With
-    weights drawn alike, outputs of a layer soon all take the same few inputs, values drift by the maximum of
-    the weights at every layer, and deep stacks do not train.
+    Notes
+    -----
+    At first each output takes the input of its own number (modulo the smaller size) nearly unchanged, and the
+    others only where they are larger by a random margin (in min semirings smaller). With weights drawn alike,
+    outputs of a layer soon all take the same few inputs, values drift by the maximum of the weights at every
+    layer, and deep stacks do not train.
 
     Raises
     ------
@@ -77,6 +79,8 @@ class TropicalLinear(torch.nn.Module):
     ) -> None:
         super().__init__()
         for name, size in (("in_features", in_features), ("out_features", out_features)):
+            if isinstance(size, bool) or not hasattr(size, "__index__"):
+                raise TypeError(f"{name} is of type {type(size).__name__}, expected an int")
             if size < 1:
                 raise ValueError(f"{name} is {size}, expected at least 1")
         self.semiring = _core.semiring_name(semiring)
@@ -84,6 +88,8 @@ class TropicalLinear(torch.nn.Module):
             raise ValueError(
                 f"semiring is {semiring!r}, which has no gradient; expected one of {', '.join(_START)}"
             )
+        if dtype is not None and not isinstance(dtype, torch.dtype):
+            raise TypeError(f"dtype is of type {type(dtype).__name__}, expected a torch.dtype")
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(f"dtype is {dtype}, expected a floating dtype: the layer is there to be trained")
         self.in_features, self.out_features = in_features, out_features

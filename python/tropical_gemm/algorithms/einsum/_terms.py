@@ -1,6 +1,5 @@
 """What is contracted: the labels of every operand and of the result."""
 
-import string
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ def of_equation(equation: str, ranks: Sequence[int]) -> Terms:
     if len(terms) != len(ranks):
         raise ValueError(f"equation {equation!r} has {len(terms)} terms for {len(ranks)} operands")
     for symbol in text.replace("...", "").replace("->", "", 1).replace(",", ""):
-        if not (symbol in string.ascii_letters or symbol.isalpha() or ord(symbol) > 127):
+        if not (symbol.isalpha() or ord(symbol) > 127):
             raise ValueError(f"equation {equation!r} holds {symbol!r}, expected letters, ',', '...' and '->'")
     inputs = tuple(_expanded(term, rank) for term, rank in zip(terms, ranks, strict=True))
     if not arrow:
