@@ -225,5 +225,5 @@ def test_options_of_sparse_graphs():
 
 def test_results_of_too_many_axes():
     """The core itself refuses what the package never asks of it."""
-    with pytest.raises(ValueError, match="65 dimensions"):
+    with pytest.raises(ValueError, match="65"):
         _core.permute(np.ones((1,) * 60), (0,) * 65, None, None)
