@@ -1,8 +1,8 @@
 # Most targets are scripts in scripts/; every one of them sets up what it needs first.
-.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan fuzz neon clean
+.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan fuzz properties neon clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):  ## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z]*\):  ## /\1\t/p' Makefile | expand -t 12
 
 setup:  ## install what development needs: system packages, and Python packages into .venv
 	scripts/setup.sh dev
@@ -40,6 +40,9 @@ tsan:  ## C++ tests under the thread sanitizer
 
 fuzz:  ## hostile arguments for a minute, under sanitizers
 	scripts/fuzz.sh
+
+properties:  ## tests of random cases, with new ones in great number
+	scripts/properties.sh
 
 neon:  ## C++ tests on 64-bit ARM, by a cross compiler and an emulator
 	scripts/neon.sh

@@ -1,5 +1,6 @@
 """Shapes, values and memory layouts that the tests share."""
 
+import ml_dtypes
 import numpy as np
 import oracle
 from hypothesis import strategies as st
@@ -49,6 +50,9 @@ def _limits(rng, dtype, shape):
     if oracle.is_float(dtype):
         # Half-way cases of float16 and bfloat16, the largest and the smallest numbers.
         values = [2048, 0.25, 0.5, 0.75, 256, 1, -1, 65504, -65504, 2.0**-24, 3.3e38, -3.3e38, 1e-40]
+        info = ml_dtypes.finfo(dtype)
+        ends = [info.max, info.max / 2, info.tiny, info.smallest_subnormal]
+        values += [float(s * v) for v in ends for s in (1, -1)]
     else:
         edge = _LIMITS[dtype.name]
         near = [edge, edge - 1, edge + 1, 2 * edge, 4 * edge - 1, 4 * edge - 2, 3]

@@ -234,7 +234,7 @@ M = np.zeros((2, 3))
         (("ij->ii", M), {}, ValueError, "label 'i' is 2 times in the result ii"),
         (("i+j", M), {}, ValueError, r"holds '\+', expected letters"),
         (("...ijk", M), {}, ValueError, "has more labels than its operand axes, 2"),
-        (("ij", [[1.0]]), {}, TypeError, r"operands\[0\] is of type list, expected an array"),
+        (("ij", [[1.0]]), {}, TypeError, r"operands\[0\] is of type list, .*use numpy.asarray"),
         ((M, "ij"), {}, TypeError, "the labels of operand 0 are of type str"),
         (
             ("ij,ij", M, M.astype(np.float32)),

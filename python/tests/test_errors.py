@@ -1,5 +1,7 @@
 """Wrong arguments: the kind of exception, the argument it names, what came and what was expected."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -227,3 +229,21 @@ def test_results_of_too_many_axes():
     """The core itself refuses what the package never asks of it."""
     with pytest.raises(ValueError, match="65"):
         _core.permute(np.ones((1,) * 60), (0,) * 65, None, None)
+
+
+def test_objects_that_tell_no_shape():
+    """Products read them by DLPack; what has to know shapes before says so."""
+    x, k = Producer(np.zeros((2, 2))), Producer(np.zeros((2, 2), np.int32))
+    for name, call in {
+        "log_emission": lambda: tg.viterbi(x, x),
+        "log_transition": lambda: tg.viterbi(np.zeros((3, 2)), x),
+        "log_initial": lambda: tg.viterbi(A, np.zeros((4, 4)), x),
+        "log_probs": lambda: tg.forced_align(x, k),
+        "targets": lambda: tg.forced_align(A, k),
+        "operands[0]": lambda: tg.einsum("ij->ji", x, semiring="max_plus"),
+        "d": lambda: tg.closure(x, semiring="min_plus"),
+        "csgraph": lambda: tg.shortest_path(x),
+        "predecessors": lambda: tg.reconstruct_path(0, 1, k),
+    }.items():
+        with pytest.raises(TypeError, match=rf"^{re.escape(name)} is of type Producer, which tells no shape"):
+            call()

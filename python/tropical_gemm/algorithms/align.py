@@ -8,6 +8,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Kind, common_kind, placed, torch_kind
 from ._batches import common_batch, flat, lengths_of
+from .checks import shape_of
 
 
 class AlignResult(NamedTuple):
@@ -87,13 +88,15 @@ def forced_align(
     """
     kind = common_kind(log_probs=log_probs, targets=targets)
     probs, wanted = kind.operand(log_probs, "log_probs"), kind.operand(targets, "targets")
+    arrays = {"log_probs": probs, "targets": wanted}
+    for name, x in arrays.items():
+        shape_of(x, name)
     if probs.ndim < 2 or probs.shape[-1] == 0:
         raise ValueError(
             f"log_probs has shape {tuple(probs.shape)}, expected (..., steps, classes), one class at least"
         )
     if wanted.ndim < 1:
         raise ValueError("targets has shape (), expected (..., the most targets of a sequence)")
-    arrays = {"log_probs": probs, "targets": wanted}
     given = {
         name: x for name, x in zip(LENGTHS, (input_lengths, target_lengths), strict=True) if x is not None
     }

@@ -26,14 +26,20 @@ def choice(value: Any, argument: str, known: tuple[str, ...]) -> str:
     return value
 
 
-def nodes_of(x: Any, argument: str) -> int:
-    """The side of a square matrix."""
-    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+def shape_of(x: Any, argument: str) -> tuple[int, ...]:
+    """For functions that have to know it: objects that speak DLPack alone do not tell."""
+    if not all(hasattr(x, name) for name in ("shape", "dtype", "ndim")):
         raise TypeError(
             f"{argument} is of type {type(x).__name__}, which tells no shape and dtype; "
-            "expected an array of NumPy, PyTorch, CuPy, JAX or another array library"
+            "expected an array of NumPy, PyTorch, CuPy, JAX or another array library; "
+            "use numpy.asarray or from_dlpack"
         )
-    shape = tuple(int(size) for size in x.shape)
+    return tuple(x.shape)
+
+
+def nodes_of(x: Any, argument: str) -> int:
+    """The side of a square matrix."""
+    shape = tuple(map(int, shape_of(x, argument)))
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"{argument} has shape {shape}, expected a square matrix (n, n)")
     return shape[0]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import common_kind
+from .checks import shape_of
 from .host import to_numpy
 
 
@@ -42,7 +43,7 @@ def reconstruct_path(source: int, target: int, predecessors: Any) -> list[int]:
     []
     """
     kind = common_kind(predecessors=predecessors)
-    shape = tuple(int(size) for size in predecessors.shape)
+    shape = tuple(map(int, shape_of(predecessors, "predecessors")))
     n = shape[-1] if shape else 0
     if len(shape) not in (1, 2) or (len(shape) == 2 and shape[0] != n):
         raise ValueError(f"predecessors has shape {shape}, expected (n, n), or (n,) for one source")

@@ -8,6 +8,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Kind, common_kind, placed, torch_kind
 from ._batches import common_batch, flat, lengths_of
+from .checks import shape_of
 
 
 class ViterbiResult(NamedTuple):
@@ -162,6 +163,8 @@ def lead_of(name: str, x: Any) -> tuple[int, ...]:
 
 
 def _check_shapes(arrays: dict[str, Any]) -> None:
+    for name, x in arrays.items():
+        shape_of(x, name)
     emission, transition = arrays["log_emission"], arrays["log_transition"]
     if emission.ndim < 2 or emission.shape[-1] == 0:
         raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._arrays import common_kind
 from ..._count import CountResult
+from ..checks import shape_of
 from ._assign import assignment_of
 from ._out import check_out, written
 from ._plan import Plan, Product, Reduce, make_plan
@@ -360,11 +361,7 @@ def _rank(x: Any, which: int) -> int:
 def _shape(x: Any, which: int) -> tuple[int, ...]:
     if isinstance(x, tuple) and len(x) == 2:
         x = x[0]
-    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        raise TypeError(
-            f"operands[{which}] is of type {type(x).__name__}, expected an array; use numpy.asarray"
-        )
-    return tuple(x.shape)
+    return shape_of(x, f"operands[{which}]")
 
 
 @functools.lru_cache(maxsize=256)
