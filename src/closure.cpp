@@ -344,6 +344,7 @@ GraphFacts load_graph(Semiring semiring, const DLTensor& source, const DLTensor*
   p.unweighted = options.unweighted;
   p.reflexive = options.reflexive;
   p.threads = options.threads;
+  p.cancel.flag = options.cancel;
   if (p.n == 0) return {};
   const GraphReport report = facts_of(source, p, options);
   const auto at = [](int64_t where) {

@@ -22,8 +22,10 @@ void count_matmul(Semiring semiring, const DLTensor& a, const DLTensor* a_counts
 
 void matmul_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
                      const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads,
-                     const CudaOptions& cuda) {
-  execute(validate_backward(semiring, grad_c, argmax, a, b, grad_a, grad_b, threads), a, cuda);
+                     const CudaOptions& cuda, const std::atomic<bool>* cancel) {
+  BackwardParams p = validate_backward(semiring, grad_c, argmax, a, b, grad_a, grad_b, threads);
+  p.cancel.flag = cancel;
+  execute(p, a, cuda);
 }
 
 BuildInfo build_info() {

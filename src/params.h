@@ -85,6 +85,7 @@ struct BackwardParams {
   Operand grad_a, grad_b;  // data is null if not wanted
   bool argmax_is_int64 = false;
   int threads = 0;
+  CancelFlag cancel;
 };
 
 // Values of max_plus or min_plus, and how many candidates reach them. Counts without data are 1, or 0 for the zero.

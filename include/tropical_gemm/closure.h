@@ -13,6 +13,8 @@ struct GraphOptions {
   bool unweighted = false;        // each edge has weight 1
   bool reflexive = true;          // the diagonal is at least `one`
   int threads = 0;
+  // Polled on the way; once true, the call throws Error(cancelled) and the outputs hold unspecified values.
+  const std::atomic<bool>* cancel = nullptr;
   CudaOptions cuda = {};
 };
 

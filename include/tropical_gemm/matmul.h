@@ -61,10 +61,11 @@ TROPICAL_API void count_matmul(Semiring semiring, const DLTensor& a, const DLTen
 // The gradient of sum(grad_c * C) with respect to A and B, through the indices that matmul selected.
 //   grad_c  the shape of the product; argmax the same shape, int32 or int64; a and b as given to matmul
 //   grad_a  nullptr, or a's shape; grad_b nullptr, or b's shape; all of one dtype: f16 bf16 f32 f64
-// An index outside [0, K) contributes nothing. Sums run in a fixed order, in f32 for f16 and bf16.
+// An index outside [0, K) contributes nothing. Sums run in a fixed order, in f32 for f16 and bf16. Once `cancel` is
+// true, the call throws Error(cancelled) and the gradients hold unspecified values.
 TROPICAL_API void matmul_backward(Semiring semiring, const DLTensor& grad_c, const DLTensor& argmax, const DLTensor& a,
                                   const DLTensor& b, const DLTensor* grad_a, const DLTensor* grad_b, int threads = 0,
-                                  const CudaOptions& cuda = {});
+                                  const CudaOptions& cuda = {}, const std::atomic<bool>* cancel = nullptr);
 
 // Typed forms for matrices in host memory; see above. `requires` rejects combinations that the table does not have.
 template <class S, class T>

@@ -42,6 +42,11 @@ int threads_of(nb::handle object) {
   return static_cast<int>(threads);
 }
 
+int threads_of(nb::handle object, const Array& like) {
+  const bool library_says = object.is_none() && like.library() && !like.on_cuda();
+  return library_says ? like.library()->threads() : threads_of(object);
+}
+
 Stream stream_of(nb::handle object) {
   if (object.is_none()) return std::nullopt;
   return nb::cast<intptr_t>(object);

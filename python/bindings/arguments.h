@@ -15,6 +15,8 @@ Semiring semiring_of(nb::handle name);
 int64_t integer_of(nb::handle object, const char* name, const char* expected);
 // None: as many as OpenMP would use.
 int threads_of(nb::handle object);
+// The same of a call on arrays like this one; None on tensors of PyTorch: as many as PyTorch would use.
+int threads_of(nb::handle object, const Array& like);
 
 using Stream = std::optional<intptr_t>;
 // The address of a stream, settled in Python; None for the one that the arrays' library uses.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "arguments.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "parallel.h"
 #include "tropical_gemm/closure.h"
@@ -40,14 +41,12 @@ nb::tuple load(nb::handle source, nb::handle outputs, nb::handle semiring, nb::h
   graph.undirected = nb::cast<bool>(options[1]);
   graph.unweighted = nb::cast<bool>(options[2]);
   graph.reflexive = nb::cast<bool>(options[3]);
-  graph.threads = threads_of(threads);
+  graph.threads = threads_of(threads, x);
   Placement place(x, on);
   graph.cuda = place.options();
   GraphFacts facts;
-  {
-    const nb::gil_scoped_release release;
-    facts = load_graph(s, t, to.tensor(), pred.tensor(), graph);
-  }
+  run_interruptible(work_on_cpu(t, {t.shape, t.shape + t.ndim}, 0), watched_work(t.dtype), graph,
+                    [&](const GraphOptions& o) { facts = load_graph(s, t, to.tensor(), pred.tensor(), o); });
   for (Output* output : {&to, &pred}) output->keep_until_done(graph.cuda.stream);
   x.keep_until_done(graph.cuda.stream);
   nb::dict found;
@@ -67,7 +66,7 @@ class LongCall {
   LongCall(const Array& like, const Stream& on, nb::handle progress, nb::handle threads, double work)
       : place_(like, on), progress_(progress) {
     options.cuda = place_.options();
-    options.threads = threads_of(threads);
+    options.threads = threads_of(threads, like);
     const bool on_cuda = like.on_cuda();
     watched_ = !progress.is_none() || work >= (on_cuda ? kWatchedOnCuda : watched_work(like.tensor().dtype));
   }
@@ -84,7 +83,7 @@ class LongCall {
   template <class Call>
   auto run(const Call& call) {
     if (!watched_) {
-      const nb::gil_scoped_release release;
+      const WithoutGil without;
       return call(options);
     }
     options.cancel = &cancel_;

@@ -30,7 +30,6 @@ nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle outputs, nb::han
   MatmulOptions options;
   options.accumulate = accumulate;
   options.argmax_offset = integer_of(argmax_offset, "argmax_offset", "an int");
-  options.threads = threads_of(threads);
   const Stream on = stream_of(stream);
   Array x(a, "a", Access::read, on), y(b, "b", Access::read, on);
   const std::vector<int64_t> shape = matmul_shape(s, x.tensor(), y.tensor());
@@ -38,7 +37,8 @@ nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle outputs, nb::han
   Output arg(outputs[1], "argmax", shape, dlpack_dtype<int32_t>(), x, on);
   Placement place(x, on);
   options.cuda = place.options();
-  run_interruptible(work_on_cpu(x.tensor(), shape), watched_work(x.tensor().dtype), options,
+  options.threads = threads_of(threads, x);
+  run_interruptible(product_work(x.tensor(), shape), watched_work(x.tensor().dtype), options,
                     [&](const MatmulOptions& o) { matmul(s, x.tensor(), y.tensor(), *c.tensor(), arg.tensor(), o); });
   x.keep_until_done(options.cuda.stream), y.keep_until_done(options.cuda.stream);
   c.keep_until_done(options.cuda.stream), arg.keep_until_done(options.cuda.stream);
@@ -48,24 +48,26 @@ nb::object matmul_arrays(nb::handle a, nb::handle b, nb::handle outputs, nb::han
 nb::object matmul_backward_arrays(nb::handle grad_c, nb::handle argmax, nb::handle a, nb::handle b, nb::handle outputs,
                                   nb::handle semiring, nb::handle threads, nb::handle stream) {
   const Semiring s = semiring_of(semiring);
-  const int count = threads_of(threads);
+  MatmulOptions options;
   const Stream on = stream_of(stream);
   Array g(grad_c, "grad_c", Access::read, on), arg(argmax, "argmax", Access::read, on);
   Array x(a, "a", Access::read, on), y(b, "b", Access::read, on);
-  matmul_shape(s, x.tensor(), y.tensor());  // before anything is made
+  const std::vector<int64_t> shape = matmul_shape(s, x.tensor(), y.tensor());  // before anything is made
   const auto gradient = [&](nb::handle wanted, const char* name, const Array& of) {
     const DLTensor& t = of.tensor();
     return Output(wanted, name, {t.shape, t.shape + t.ndim}, t.dtype, of, on);
   };
   Output ga = gradient(outputs[0], "grad_a", x), gb = gradient(outputs[1], "grad_b", y);
   Placement place(x, on);
-  const CudaOptions cuda = place.options();
-  {
-    nb::gil_scoped_release release;
-    matmul_backward(s, g.tensor(), arg.tensor(), x.tensor(), y.tensor(), ga.tensor(), gb.tensor(), count, cuda);
-  }
-  for (Array* read : {&g, &arg, &x, &y}) read->keep_until_done(cuda.stream);
-  ga.keep_until_done(cuda.stream), gb.keep_until_done(cuda.stream);
+  options.cuda = place.options();
+  options.threads = threads_of(threads, x);
+  run_interruptible(work_on_cpu(x.tensor(), shape, 0), watched_work(x.tensor().dtype), options,
+                    [&](const MatmulOptions& o) {
+                      matmul_backward(s, g.tensor(), arg.tensor(), x.tensor(), y.tensor(), ga.tensor(), gb.tensor(),
+                                      o.threads, o.cuda, o.cancel);
+                    });
+  for (Array* read : {&g, &arg, &x, &y}) read->keep_until_done(options.cuda.stream);
+  ga.keep_until_done(options.cuda.stream), gb.keep_until_done(options.cuda.stream);
   return nb::make_tuple(ga.result(), gb.result());
 }
 
@@ -75,7 +77,6 @@ nb::tuple count_arrays(nb::handle a, nb::handle a_counts, nb::handle b, nb::hand
                        nb::handle threads, nb::handle stream) {
   const Semiring s = semiring_of(semiring);
   MatmulOptions options;
-  options.threads = threads_of(threads);
   const Stream on = stream_of(stream);
   Array x(a, "a", Access::read, on), y(b, "b", Access::read, on);
   std::optional<Array> xc, yc;
@@ -87,7 +88,8 @@ nb::tuple count_arrays(nb::handle a, nb::handle a_counts, nb::handle b, nb::hand
   Output c(made, "out", shape, x.tensor().dtype, x, on), counts(made, "out_counts", shape, counted, x, on);
   Placement place(x, on);
   options.cuda = place.options();
-  run_interruptible(work_on_cpu(x.tensor(), shape), watched_work(x.tensor().dtype) / 64, options,
+  options.threads = threads_of(threads, x);
+  run_interruptible(product_work(x.tensor(), shape), watched_work(x.tensor().dtype) / 64, options,
                     [&](const MatmulOptions& o) {
                       count_matmul(s, x.tensor(), xc ? &xc->tensor() : nullptr, y.tensor(),
                                    yc ? &yc->tensor() : nullptr, *c.tensor(), *counts.tensor(), o);
@@ -101,7 +103,6 @@ nb::tuple count_arrays(nb::handle a, nb::handle a_counts, nb::handle b, nb::hand
 
 nb::object permuted_array(nb::handle x, const std::vector<int>& axes, nb::handle threads, nb::handle stream) {
   PermuteOptions options;
-  options.threads = threads_of(threads);
   const Stream on = stream_of(stream);
   Array from(x, "x", Access::read, on);
   std::vector<int64_t> shape;
@@ -109,10 +110,9 @@ nb::object permuted_array(nb::handle x, const std::vector<int>& axes, nb::handle
   Output to(nb::bool_(true), "out", shape, from.tensor().dtype, from, on);
   Placement place(from, on);
   options.cuda = place.options();
-  {
-    const nb::gil_scoped_release release;
-    permute(from.tensor(), axes, *to.tensor(), options);
-  }
+  options.threads = threads_of(threads, from);
+  run_interruptible(work_on_cpu(from.tensor(), shape, 0), watched_work(from.tensor().dtype), options,
+                    [&](const PermuteOptions& o) { permute(from.tensor(), axes, *to.tensor(), o); });
   from.keep_until_done(options.cuda.stream), to.keep_until_done(options.cuda.stream);
   return to.result();
 }

@@ -70,6 +70,8 @@ class CuPy final : public Library {
     return reinterpret_cast<void*>(nb::cast<uintptr_t>(current_(device).attr("ptr")));
   }
 
+  int threads() const override { return 0; }
+
  private:
   static DLDataType dtype_of(nb::handle array, const char* name) {
     const std::string text = text_of(array.attr("dtype"));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "array.h"
+#include "gil.h"
 #include "library.h"
 #include "tropical_gemm/cuda.h"
 #include "tropical_gemm/matmul.h"
@@ -155,7 +156,7 @@ DeviceArray to_device(nb::handle array) {
   const DLTensor& t = x.tensor();
   DeviceArray made({t.shape, t.shape + t.ndim}, t.dtype, 0, kLegacyDefaultStream);
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil without;
     cuda_copy(made.data(), t.data, made.bytes(), 0, kLegacyDefaultStream);
   }
   return made;
@@ -167,7 +168,7 @@ nb::object to_host(const DeviceArray& array) {
                                   numpy().dtypes[static_cast<size_t>(dtype_of(array.dtype(), "array"))]);
   const Array x(made, "array", Access::write, std::nullopt);
   {
-    const nb::gil_scoped_release release;
+    const WithoutGil without;
     cuda_copy(x.tensor().data, array.data(), array.bytes(), 0, kLegacyDefaultStream);
   }
   return made;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "filter.h"
+#include "gil.h"
 #include "parallel.h"
 #include "tropical_gemm/matmul.h"
 
@@ -22,12 +23,19 @@ inline double watched_work(const DLDataType& dtype) {
 }
 inline constexpr std::chrono::milliseconds kBetweenLooks{50};
 
-// Candidates in a product of this shape; none in one that a GPU computes, for which the caller does not wait.
-inline double work_on_cpu(const DLTensor& a, const std::vector<int64_t>& shape) {
-  if (a.device.device_type != kDLCPU) return 0;
-  double work = static_cast<double>(a.shape[a.ndim - 1]);
+// An element that is written to new memory takes at least as long as so many candidates.
+inline constexpr double kWritten = 32;
+
+// The work of making an array of this shape from so many candidates for each element; none where a GPU does it, for
+// which the caller does not wait.
+inline double work_on_cpu(const DLTensor& on, const std::vector<int64_t>& shape, double candidates) {
+  if (on.device.device_type != kDLCPU) return 0;
+  double work = candidates + kWritten;
   for (const int64_t size : shape) work *= static_cast<double>(size);
   return work;
+}
+inline double product_work(const DLTensor& a, const std::vector<int64_t>& shape) {
+  return work_on_cpu(a, shape, static_cast<double>(a.shape[a.ndim - 1]));
 }
 
 // Python handles signals on its main thread only.
@@ -42,7 +50,7 @@ template <class Call, class Look>
 auto run_watched(std::atomic<bool>& cancel, const Call& call, const Look& look) {
   auto result = std::async(std::launch::async, call);
   const auto done_within = [&](std::chrono::milliseconds time) {
-    const nanobind::gil_scoped_release release;
+    const WithoutGil without;
     return result.wait_for(time) == std::future_status::ready;
   };
   while (!done_within(kBetweenLooks)) {
@@ -63,7 +71,7 @@ auto run_watched(std::atomic<bool>& cancel, const Call& call, const Look& look) 
 template <class Options, class Call>
 void run_interruptible(double work, double watched, Options options, const Call& call) {
   if (work < watched || !on_main_thread()) {
-    const nanobind::gil_scoped_release release;
+    const WithoutGil without;
     return call(options);
   }
   std::atomic<bool> cancel{false};

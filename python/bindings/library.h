@@ -42,6 +42,8 @@ class Library {
                            const DLDevice& device, Reading& reading) const = 0;
   // The stream that the library's own work would run on now.
   virtual void* current_stream(int device) const = 0;
+  // How many threads its own work on the CPU would use; 0 where it has none.
+  virtual int threads() const = 0;
 };
 
 // nullptr where it is none of these.

@@ -55,6 +55,7 @@ class Torch final : public Library {
         strided_(torch.attr("strided")),
         uint8_(torch.attr("uint8")),
         is_grad_enabled_(torch.attr("is_grad_enabled")),
+        get_num_threads_(torch.attr("get_num_threads")),
         empty_keywords_(nb::make_tuple("dtype", "device")),
         on_rocm_(!torch.attr("version").attr("hip").is_none()) {
     const nb::object c = torch.attr("_C");
@@ -115,6 +116,8 @@ class Torch final : public Library {
 
   void* current_stream(int device) const override { return reinterpret_cast<void*>(integer(raw_stream_(device))); }
 
+  int threads() const override { return static_cast<int>(integer(get_num_threads_())); }
+
  private:
   // What is computed here is no part of torch's graph: a gradient would be lost without a word.
   void check_gradient(const nb::object& x, const char* name) const {
@@ -161,7 +164,7 @@ class Torch final : public Library {
 
   void* pointer(const nb::object& x) const { return PyLong_AsVoidPtr(called(x, names_.data_ptr).ptr()); }
 
-  nb::object tensor_, empty_, strided_, uint8_, is_grad_enabled_, empty_keywords_, raw_stream_;
+  nb::object tensor_, empty_, strided_, uint8_, is_grad_enabled_, get_num_threads_, empty_keywords_, raw_stream_;
   std::array<nb::object, 8> dtypes_;  // by DType
   bool on_rocm_;
   const Names names_;

@@ -37,16 +37,18 @@ const DLTensor& three_axes(const DLTensor& x, const char* name) {
 
 DLDataType integer_type(bool is_int64) { return is_int64 ? dlpack_dtype<int64_t>() : dlpack_dtype<int32_t>(); }
 
-// Runs call(options) where the operands are, with two results.
+// Runs call(options) where the operands are, with two results; each step has so many states, each of so many
+// candidates.
 template <class Call>
 nb::tuple run_trellis(Operands& operands, const Stream& on, nb::handle threads, Output& one, Output& two,
-                      const Call& call) {
+                      int64_t states, int64_t candidates, const Call& call) {
   TrellisOptions options;
-  options.threads = threads_of(threads);
+  options.threads = threads_of(threads, operands.first());
   Placement place(operands.first(), on);
   options.cuda = place.options();
   const DLTensor& x = operands.first().tensor();
-  run_interruptible(work_on_cpu(x, {x.shape[0], x.shape[1], x.shape[2]}), watched_work(x.dtype), options, call);
+  run_interruptible(work_on_cpu(x, {x.shape[0], x.shape[1], states}, static_cast<double>(candidates)),
+                    watched_work(x.dtype), options, call);
   operands.keep_until_done(options.cuda.stream);
   one.keep_until_done(options.cuda.stream), two.keep_until_done(options.cuda.stream);
   return nb::make_tuple(one.result(), two.result());
@@ -66,7 +68,7 @@ nb::tuple viterbi_arrays(nb::handle emission, nb::handle transition, nb::handle 
   Output paths(made, "paths", {e.shape[0], e.shape[1]}, integer_type(paths_are_int64), operands.first(), on);
   Output scores(made, "scores", {e.shape[0]}, is_double ? dlpack_dtype<double>() : dlpack_dtype<float>(),
                 operands.first(), on);
-  return run_trellis(operands, on, threads, paths, scores, [&](TrellisOptions o) {
+  return run_trellis(operands, on, threads, paths, scores, e.shape[2], e.shape[2], [&](TrellisOptions o) {
     o.scan = scan;
     viterbi(e, a, first, last, ends, *paths.tensor(), *scores.tensor(), o);
   });
@@ -84,7 +86,8 @@ nb::tuple forced_align_arrays(nb::handle log_probs, nb::handle targets, nb::hand
   const nb::bool_ made(true);
   Output labels(made, "labels", {x.shape[0], x.shape[1]}, integer_type(y.dtype.bits == 64), operands.first(), on);
   Output scores(made, "scores", {x.shape[0], x.shape[1]}, x.dtype, operands.first(), on);
-  return run_trellis(operands, on, threads, labels, scores, [&](const TrellisOptions& o) {
+  const int64_t states = y.ndim > 0 ? 2 * y.shape[y.ndim - 1] + 1 : 1;
+  return run_trellis(operands, on, threads, labels, scores, states, 3, [&](const TrellisOptions& o) {
     forced_align(x, y, inputs, lengths, none, *labels.tensor(), *scores.tensor(), o);
   });
 }

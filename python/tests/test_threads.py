@@ -1,14 +1,12 @@
-"""Threads: the caller's, the library's, and those of a forked process."""
+"""Threads: the caller's and the library's."""
 
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 
 import numpy as np
 import oracle
 import tropical_gemm as tg
+from children import run
 
 
 def long_product(seconds=0.3):
@@ -69,55 +67,6 @@ def test_any_number_of_threads_gives_the_same_bits():
         got = tg.matmul(a, b, return_argmax=True, threads=threads)
         oracle.assert_same(got.values, first.values)
         oracle.assert_same(got.argmax, first.argmax)
-
-
-def run(program, **environment):
-    """What a fresh interpreter prints; it fails instead of hanging."""
-    import os
-
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
-
-
-def test_a_forked_child_computes_after_the_parent_used_threads():
-    out = run(
-        """
-        import multiprocessing, numpy as np, tropical_gemm as tg
-
-        x = np.arange(300.0 * 300).reshape(300, 300) % 17
-
-        def child(queue):
-            queue.put((tg.matmul(x, x, threads=4), tg.info()["threads"]))
-
-        expected = tg.matmul(x, x, threads=4)
-        context = multiprocessing.get_context("fork")
-        queue = context.Queue()
-        process = context.Process(target=child, args=(queue,))
-        process.start()
-        got, threads = queue.get(timeout=60)
-        process.join(60)
-        assert process.exitcode == 0
-        assert threads == 1
-        assert (got == expected).all()
-        assert (tg.matmul(x, x, threads=4) == expected).all()
-        print("right")
-        """
-    )
-    assert out == ["right"]
-
-
-def test_the_number_of_threads_follows_openmp():
-    program = "import tropical_gemm as tg; print(tg.info()['threads'])"
-    assert run(program, OMP_NUM_THREADS="3") == ["3"]
-    assert run(program, OMP_NUM_THREADS="1") == ["1"]
 
 
 def test_the_instruction_set_can_be_chosen_at_start():

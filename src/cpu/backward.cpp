@@ -5,6 +5,7 @@
 #include "lowering.h"
 #include "parallel.h"
 #include "rearrange.h"
+#include "tropical_gemm/error.h"
 #include "visit.h"
 #include "workspace.h"
 
@@ -78,6 +79,7 @@ void backward_side(const Side& s, const BackwardParams& p) {
       return offset(o, axes.kept, axes.kept_axis, keep) + offset(o, axes.summed, axes.summed_axis, sum);
     };
     for (int64_t sum = 0; sum < summed; ++sum) {
+      if (p.cancel.raised()) throw Error(ErrorCode::cancelled, "the gradient was cancelled by its caller");
       const T* grad_c = static_cast<const T*>(s.grad_c.data) + at(s.grad_c, sum) + line0 * s.grad_c.row;
       const Index* argmax = static_cast<const Index*>(s.argmax.data) + at(s.argmax, sum) + line0 * s.argmax.row;
       const T* own = static_cast<const T*>(s.own.data) + at(s.own, sum) + line0 * s.own.row;

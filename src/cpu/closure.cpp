@@ -40,9 +40,9 @@ T* row_of(const Operand& x, int64_t i) {
 
 void lower(int64_t& x, int64_t y) { x = std::min(x, y); }
 
-// What the threads found, put together.
-void merge(GraphReport& into, const GraphReport& part) {
-  static std::mutex mutex;
+// What the threads of a call found, put together. The mutex is the call's own: a child process that is forked meanwhile
+// would find a shared one locked for good.
+void merge(std::mutex& mutex, GraphReport& into, const GraphReport& part) {
   const std::scoped_lock hold(mutex);
   lower(into.nan_at, part.nan_at);
   lower(into.infinite_at, part.infinite_at);
@@ -64,11 +64,12 @@ class Load {
   explicit Load(const GraphParams& p) : p_(p), load_(edge_rule<S, T>(p)) {}
 
   void run() const {
+    std::mutex mutex;
     if (takes_rows()) {
       for_rows(p_, p_.n, p_.n, [&](int64_t first, int64_t last) {
         GraphReport found;
         for (int64_t i = first; i < last; ++i) row(i, found);
-        merge(*p_.report, found);
+        merge(mutex, *p_.report, found);
       });
       return;
     }
@@ -77,7 +78,7 @@ class Load {
       GraphReport found;
       for (int64_t i = first; i < last; ++i)
         for (int64_t j = p_.undirected ? i : 0; j < blocks; ++j) block(i * kLoadBlock, j * kLoadBlock, found);
-      merge(*p_.report, found);
+      merge(mutex, *p_.report, found);
     });
   }
 

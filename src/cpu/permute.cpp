@@ -56,11 +56,11 @@ class Permuter {
     const int threads = one_part ? 1 : thread_count(p_.threads);
     const int64_t tasks = std::min<int64_t>(t_.tiles, one_part ? 1 : 32 * threads);
     parallel_for(tasks, threads, [&](int64_t task, int) {
-      if (p_.cancel.raised()) throw Error(ErrorCode::cancelled, "the copy was cancelled by its caller");
       const std::unique_ptr<T[]> buffer(new T[static_cast<size_t>(t_.buffer_size)]);
       const int64_t end = (task + 1) * t_.tiles / tasks;
       Tile now = tile(task * t_.tiles / tasks);
       for (int64_t i = task * t_.tiles / tasks; i < end; ++i) {
+        if (p_.cancel.raised()) throw Error(ErrorCode::cancelled, "the copy was cancelled by its caller");
         const Tile next = tile(std::min(i + 1, end - 1));
         read(now, buffer.get());
         write(now, buffer.get(), next);
