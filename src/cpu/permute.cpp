@@ -51,10 +51,8 @@ class Permuter {
   }
 
   void run() {
-    // One thread has parts too: a cancellation is heard between them.
-    const bool one_part = bytes() < kThreadBytes;
-    const int threads = one_part ? 1 : thread_count(p_.threads);
-    const int64_t tasks = std::min<int64_t>(t_.tiles, one_part ? 1 : 32 * threads);
+    const int threads = bytes() < kThreadBytes ? 1 : thread_count(p_.threads);
+    const int64_t tasks = std::min<int64_t>(t_.tiles, threads == 1 ? 1 : 32 * threads);
     parallel_for(tasks, threads, [&](int64_t task, int) {
       const std::unique_ptr<T[]> buffer(new T[static_cast<size_t>(t_.buffer_size)]);
       const int64_t end = (task + 1) * t_.tiles / tasks;
