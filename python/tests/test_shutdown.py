@@ -48,23 +48,6 @@ def test_daemon_threads_in_the_library(call):
     assert ends(program) == ["end"]
 
 
-def test_daemon_threads_with_torch():
-    # Without autograd: PyTorch 2.13 itself aborts where a thread comes back out of its backward pass now.
-    pytest.importorskip("torch")
-    program = f"""
-{DAEMONS}
-import torch
-t = torch.rand(64, 64)
-g = torch.zeros(64, 64, dtype=torch.int32)
-for _ in range(3):
-    daemon(lambda: tg.matmul(t, t, return_argmax=True))
-    daemon(lambda: tg.matmul_backward(t, g, t, t))
-time.sleep(0.3)
-print("end")
-"""
-    assert ends(program) == ["end"]
-
-
 def test_an_executor_that_nobody_joins():
     out = ends(
         """
