@@ -172,7 +172,7 @@ class Refusal:
 
 
 def _other_dtype(x):
-    return x.astype(np.float64 if x.dtype == np.float32 else np.float32)
+    return np.zeros(x.shape, np.float64 if x.dtype == np.float32 else np.float32)
 
 
 def _one_more(x, axis):
