@@ -38,7 +38,7 @@ asan:  ## C++ tests under the address and undefined-behaviour sanitizers
 tsan:  ## C++ tests under the thread sanitizer
 	scripts/sanitize.sh tsan
 
-fuzz:  ## hostile arguments for a minute, under sanitizers
+fuzz:  ## hostile arguments for a minute, under sanitizers, and damaged files for another
 	scripts/fuzz.sh
 
 properties:  ## tests of random cases, with new ones in great number

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -93,14 +95,23 @@ def independent_set(nodes: Iterable[int], edges: Iterable[Edge]) -> Model:
 
 def factor_graph(path: str) -> Model:
     """The logarithm of the probability of a model in the UAI format (MARKOV or BAYES)."""
-    with open(path) as file:
+    with open(path, encoding="utf-8", errors="replace") as file:
         words = iter(file.read().split())
 
     def numbers(count: int, kind: type = int) -> list:
-        found = [kind(word) for word in itertools.islice(words, count)]
-        if len(found) < count:
-            raise ValueError("it ends too early")
+        found = [kind(word) for word in itertools.islice(words, max(0, min(count, sys.maxsize)))]
+        if len(found) != count:
+            raise ValueError(f"it ends too early, or {count} is no number of entries")
         return found
+
+    def factor(scope: tuple[int, ...]) -> np.ndarray:
+        table = np.array(numbers(*numbers(1), float))
+        if len(table) != math.prod(sizes[v] for v in scope):
+            raise ValueError(f"a table of {len(table)} entries for the variables {scope}")
+        if not (table >= 0).all():
+            raise ValueError("a probability is negative or no number")
+        with np.errstate(divide="ignore"):
+            return np.log(table).reshape([sizes[v] for v in scope])
 
     try:
         first = next(words, "nothing")
@@ -108,13 +119,14 @@ def factor_graph(path: str) -> Model:
             raise ValueError(f"it begins with {first!r}, expected MARKOV or BAYES")
         sizes = numbers(*numbers(1))
         scopes = [tuple(numbers(*numbers(1))) for _ in range(*numbers(1))]
-        tables = [np.array(numbers(*numbers(1), float)) for _ in scopes]
-        with np.errstate(divide="ignore"):
-            terms = [
-                (np.log(table).reshape([sizes[v] for v in scope]), scope)
-                for table, scope in zip(tables, scopes, strict=True)
-            ]
-    except (ValueError, IndexError) as error:
+        if min(sizes, default=1) < 1 or any(not set(scope) <= set(range(len(sizes))) for scope in scopes):
+            raise ValueError("a variable without values, or one that was not announced")
+        if any(len(set(scope)) < len(scope) for scope in scopes):
+            raise ValueError("a table names a variable twice")
+        terms = [(factor(scope), scope) for scope in scopes]
+        if next(words, None) is not None:
+            raise ValueError("it goes on after the last table")
+    except ValueError as error:
         raise SystemExit(f"{path} is no UAI model: {error}") from None
     return Model(terms, "max_plus")
 

@@ -73,12 +73,27 @@ check() {
   timeout 300 "$BUILD/cmake/tests/cuda/viterbi_check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so"
 }
 
+# Every tool over every C++ check, and memcheck over the Python tests that meet other libraries' memory. Each may take
+# SANITIZE_LIMIT seconds: a sanitizer can turn blocks that wait for each other into a hang.
 sanitize() {
-  local tool failures=0
-  for tool in memcheck racecheck initcheck; do
-    echo "-- $tool"
-    compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 "$BUILD/cmake/tests/cuda/cuda_check" \
-      "$SITE/tropical_gemm/libtropical_gemm_cuda.so" --seconds "${SANITIZE_SECONDS:-10}" || failures=$((failures + 1))
+  local tool check failures=0
+  sanitized() {
+    echo "-- $*"
+    timeout "${SANITIZE_LIMIT:-600}" compute-sanitizer --error-exitcode 9 --print-limit 5 "$@" ||
+      { echo "-- status $?" && failures=$((failures + 1)); }
+  }
+  for tool in memcheck racecheck initcheck synccheck; do
+    for check in cuda_check viterbi_check; do
+      sanitized --tool "$tool" "$BUILD/cmake/tests/cuda/$check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so" \
+        --seconds "${SANITIZE_SECONDS:-10}"
+    done
+    for check in filter_check closure_check; do
+      sanitized --tool "$tool" "$BUILD/cmake/tests/cuda/$check" "$SITE/tropical_gemm/libtropical_gemm_cuda.so"
+    done
+  done
+  for check in arrays out permute count; do
+    sanitized --tool memcheck --target-processes all \
+      "$PYTHON" -m pytest -q -p no:cacheprovider "python/tests/test_cuda_$check.py"
   done
   [ "$failures" = 0 ]
 }

@@ -5,7 +5,6 @@ import oracle
 import pytest
 import tropical_gemm as tg
 from gpu import needs_gpu, to_gpu, to_numpy
-from tropical_gemm import _core
 
 torch = pytest.importorskip("torch")
 pytestmark = needs_gpu
@@ -66,24 +65,6 @@ def test_overflow():
         many = torch.full((m, 2), 2**62, dtype=torch.int64, device="cuda")
         with pytest.raises(OverflowError, match="a count of the result does not fit int64"):
             tg.count_matmul((zeros, many), torch.zeros(2, 2, device="cuda"), semiring="max_plus")
-
-
-@pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "float64"])
-def test_permute(dtype):
-    rng = np.random.default_rng(2)
-    shapes = [(2,) * 17, (1000, 33), (3, 5, 7, 64), (2, 70000), (70000, 2), (300, 2, 300), (128, 4, 128), ()]
-    for shape in shapes:
-        x = rng.integers(0, 2, shape).astype(dtype)
-        for _ in range(3):
-            axes = rng.permutation(len(shape)).tolist()
-            got = _core.permute(to_gpu(x), axes, None, None)
-            assert got.is_contiguous()
-            np.testing.assert_array_equal(to_numpy(got), x.transpose(axes))
-    x = rng.normal(size=(5, 6, 7))
-    view = torch.as_tensor(x).cuda()[::2, 1:].expand(4, 3, 5, 7)
-    np.testing.assert_array_equal(
-        to_numpy(_core.permute(view, [3, 0, 2, 1], None, None)), to_numpy(view.permute(3, 0, 2, 1))
-    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])

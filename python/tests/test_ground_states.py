@@ -87,7 +87,7 @@ def test_factor_graph(tmp_path):
     assert np.exp(value) == pytest.approx(0.9 * 0.5)
     assert configuration == {0: 0, 1: 1, 2: 0}
     path.write_text("MARKOV\n3\n2 2")
-    with pytest.raises(SystemExit, match="is no UAI model: it ends too early"):
+    with pytest.raises(SystemExit, match="is no UAI model: it ends too early, or 3 is no number of entries"):
         models.factor_graph(str(path))
     path.write_text("GRAPH\n")
     with pytest.raises(SystemExit, match="it begins with 'GRAPH', expected MARKOV or BAYES"):

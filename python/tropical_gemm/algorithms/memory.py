@@ -11,6 +11,8 @@ _MARKS = 3
 """Bytes an element of the bool matrices in which components are looked for."""
 _EDGE = 48
 """Bytes an edge while SciPy's Dijkstra is prepared: coordinates, weights in float64, its own copies."""
+_NODE = 96
+"""Bytes a node in SciPy's graph algorithms: pointers to its edges, labels, an element of the heap."""
 _SMALLER = "use a smaller dtype, or pass overwrite=True"
 _ADVICE = f"pass indices= for some rows, {_SMALLER}"
 
@@ -45,8 +47,8 @@ def check_closure(n: int, dtype: str, in_place: bool, kind: Kind, like: Any) -> 
 
 
 def check_dijkstra(n: int, rows: int, edges: int, dtype: str, tracks: bool) -> None:
-    """In host memory: results, and the sparse graph."""
-    size = rows * n * (item(dtype) + 4 * tracks) + edges * _EDGE
+    """In host memory: results, and the sparse graph, whose nodes may be many more than its edges."""
+    size = rows * n * (item(dtype) + 4 * tracks) + edges * _EDGE + n * _NODE
     checks.check_memory(n, size, checks.host_memory(), _ADVICE)
 
 

@@ -157,6 +157,7 @@ def _of_sparse(csgraph: Any, indices: Any, no_edge: Any, wishes: Wishes) -> tupl
     if wishes.method == "D" and edges.negative:
         at = int(edges.weights.argmin())
         no_dijkstra((int(edges.rows[at]), int(edges.columns[at])))
+    memory.check_dijkstra(edges.nodes, 1, len(edges.rows), dtype, wishes.predecessors)
     if not edges.negative and sparse.exact_in_double(edges):
         threads = wishes.threads or int(_core.info()["threads"])
         problem = Problem(

@@ -1,5 +1,6 @@
 """NumPy's files: dense matrices (.npy, or .npz with one array), and SciPy's sparse ones (.npz)."""
 
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +20,12 @@ def _opened(path: Path, expected: str) -> Iterator[BinaryIO]:
     with path.open("rb") as file:
         try:
             yield file
-        except (MalformedFile, MemoryError, KeyboardInterrupt):
+        except (MalformedFile, KeyboardInterrupt):
             raise
+        except MemoryError as error:
+            raise MemoryError(f"{path}: {error}") from None
         except Exception as error:
-            reason = str(error).partition("\n")[0] or type(error).__name__
+            reason = str(error).partition("\n")[0][:200] or type(error).__name__
             raise MalformedFile(path, None, f"expected {expected} ({reason})") from None
 
 
@@ -42,7 +45,7 @@ def load(path: Path) -> Any:
 def read(path: Path) -> GraphFile:
     if _is_sparse(path):
         with _opened(path, "a matrix as scipy.sparse.save_npz writes it") as file:
-            matrix = _scipy_sparse(path).load_npz(file)
+            matrix = _loaded(_scipy_sparse(path), file)
             _check(path, matrix)
             matrix.data = matrix.data.astype(matrix.dtype.newbyteorder("="), copy=False)
             return GraphFile(matrix.shape[0], None, edges_of(matrix, None, False))
@@ -65,6 +68,19 @@ def _scipy_sparse(path: Path) -> Any:
         text = "a sparse matrix of SciPy's, which is not installed; install it with: pip install scipy"
         raise MalformedFile(path, None, text) from None
     return scipy.sparse
+
+
+def _loaded(sparse: Any, file: BinaryIO) -> Any:
+    """SciPy trusts the indices of a file, and would write where they say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # indices of another kind than integers
+        matrix = sparse.load_npz(file)
+        if matrix.format in ("csr", "csc", "bsr"):
+            # What follows looks at nothing where the last one is not above zero.
+            if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+                raise ValueError("index pointers must not decrease")
+            matrix.check_format(full_check=True)
+    return matrix
 
 
 def _check(path: Path, matrix: Any) -> None:

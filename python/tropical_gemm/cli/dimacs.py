@@ -3,9 +3,7 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from .graph_file import GraphFile, MalformedFile, number, of_edges, whole
+from .graph_file import MOST_NODES, GraphFile, MalformedFile, count, number, of_edges, shown, whole
 
 
 def read(path: Path) -> GraphFile:
@@ -24,11 +22,13 @@ def read(path: Path) -> GraphFile:
                     raise MalformedFile(path, at, "a second 'p' line, expected one")
                 try:
                     _, kind, n, m = words
-                    nodes, arcs = whole(n), whole(m)
-                    if kind != "sp" or nodes < 0 or arcs < 0:
+                    nodes, arcs = count(n), count(m)
+                    if kind != "sp":
                         raise ValueError
                 except ValueError:
-                    raise MalformedFile(path, at, f"{line.strip()!r}, expected 'p sp NODES ARCS'") from None
+                    raise MalformedFile(path, at, f"{shown(line)}, expected 'p sp NODES ARCS'") from None
+                if nodes > MOST_NODES:
+                    raise MalformedFile(path, at, f"{nodes} nodes, expected at most {MOST_NODES}")
             elif words[0] == "a":
                 if nodes < 0:
                     raise MalformedFile(path, at, "an arc before the 'p sp NODES ARCS' line")
@@ -36,16 +36,16 @@ def read(path: Path) -> GraphFile:
                     _, u, v, w = words
                     i, j, weight = whole(u), whole(v), number(w)
                 except ValueError:
-                    raise MalformedFile(path, at, f"{line.strip()!r}, expected 'a FROM TO WEIGHT'") from None
+                    raise MalformedFile(path, at, f"{shown(line)}, expected 'a FROM TO WEIGHT'") from None
                 if not (1 <= i <= nodes and 1 <= j <= nodes):
-                    raise MalformedFile(path, at, f"an arc from {i} to {j}, expected nodes from 1 to {nodes}")
+                    raise MalformedFile(path, at, f"{shown(line)}, expected nodes from 1 to {nodes}")
                 rows.append(i - 1)
                 columns.append(j - 1)
                 weights.append(weight)
             else:
-                raise MalformedFile(path, at, f"{line.strip()[:40]!r}, expected a line of 'c', 'p' or 'a'")
+                raise MalformedFile(path, at, f"{shown(line)}, expected a line of 'c', 'p' or 'a'")
     if nodes < 0:
         raise MalformedFile(path, at or 1, "the file ends here, expected a line 'p sp NODES ARCS'")
     if len(rows) != arcs:
         raise MalformedFile(path, at, f"the file ends after {len(rows)} arcs, expected {arcs}")
-    return of_edges(nodes, np.arange(1, nodes + 1), rows, columns, weights)
+    return of_edges(nodes, range(1, nodes + 1), rows, columns, weights)

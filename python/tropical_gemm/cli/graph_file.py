@@ -16,33 +16,44 @@ class MalformedFile(ValueError):
         super().__init__(f"{path}:{line}: {expected}" if line else f"{path}: {expected}")
 
 
+MOST_NODES = 2**31 - 1
+"""A predecessor is an int32."""
+
+
 @dataclass
 class GraphFile:
-    """A graph, and the names of its nodes in the file; None where they are 0 to n - 1."""
+    """A graph, and the names of its nodes in the file: None where they are 0 to n - 1, a range, or an array.
+
+    A file may announce more nodes than fit in memory: nothing of their number is made here.
+    """
 
     nodes: int
-    labels: "Any | None"
+    labels: Any
     edges: "Edges | None" = None
     matrix: Any = None
 
     def node(self, label: int) -> int:
         """The node that the file calls so."""
-        if self.labels is None:
-            if 0 <= label < self.nodes:
-                return label
+        names = self._names()
+        if isinstance(names, range):
+            if label in names:
+                return names.index(label)
         else:
-            at = int(np.searchsorted(self.labels, label))
-            if at < self.nodes and self.labels[at] == label:
+            at = int(np.searchsorted(names, label))
+            if at < self.nodes and names[at] == label:
                 return at
         raise ValueError(f"the graph has no node {label}; {self._known()}")
 
     def label(self, node: int) -> int:
-        return node if self.labels is None else int(self.labels[node])
+        return int(self._names()[node])
+
+    def _names(self) -> Any:
+        return range(self.nodes) if self.labels is None else self.labels
 
     def _known(self) -> str:
         if not self.nodes:
             return "it has none"
-        names = range(self.nodes) if self.labels is None else self.labels
+        names = self._names()
         return f"its {self.nodes} nodes are from {names[0]} to {names[-1]}"
 
     @property
@@ -89,6 +100,19 @@ def whole(text: str) -> int:
     if not _plain(text):
         raise ValueError(text)
     return int(text)
+
+
+def count(text: str) -> int:
+    """How many, or a node's number: from 0, and below 2^63."""
+    value = whole(text)
+    if not 0 <= value < 2**63:
+        raise ValueError(text)
+    return value
+
+
+def shown(line: str) -> str:
+    """The beginning of a line, for a message about it."""
+    return repr(line.strip()[:60])
 
 
 def _plain(text: str) -> bool:

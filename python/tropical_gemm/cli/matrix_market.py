@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from .graph_file import GraphFile, MalformedFile, number, of_edges, whole
+from .graph_file import MOST_NODES, GraphFile, MalformedFile, count, number, of_edges, shown, whole
 
 _HEADER = "%%MatrixMarket matrix coordinate real|integer|pattern general|symmetric"
 
@@ -33,9 +31,9 @@ def read(path: Path) -> GraphFile:
                     raise ValueError
             except ValueError:
                 wanted = "'ROW COLUMN'" if field == "pattern" else "'ROW COLUMN WEIGHT'"
-                raise MalformedFile(path, at, f"{line.strip()!r}, expected {wanted}") from None
+                raise MalformedFile(path, at, f"{shown(line)}, expected {wanted}") from None
             if not (1 <= i <= nodes and 1 <= j <= nodes):
-                raise MalformedFile(path, at, f"an entry at ({i}, {j}), expected indices from 1 to {nodes}")
+                raise MalformedFile(path, at, f"{shown(line)}, expected indices from 1 to {nodes}")
             if len(weights) == entries * (1 + symmetric):
                 raise MalformedFile(path, at, f"an entry more than the {entries} that were announced")
             for a, b in ((i, j), (j, i)) if symmetric else ((i, j),):
@@ -49,7 +47,7 @@ def read(path: Path) -> GraphFile:
         raise MalformedFile(path, at, f"the file ends after {found} entries, expected {entries}")
     if field == "real":
         weights = [float(w) for w in weights]
-    return of_edges(nodes, np.arange(1, nodes + 1), rows, columns, weights)
+    return of_edges(nodes, range(1, nodes + 1), rows, columns, weights)
 
 
 def _header(path: Path, line: str) -> tuple[str, bool]:
@@ -60,15 +58,17 @@ def _header(path: Path, line: str) -> tuple[str, bool]:
         or words[3] not in ("real", "integer", "pattern")
         or words[4] not in ("general", "symmetric")
     ):
-        raise MalformedFile(path, 1, f"{line.strip()[:80]!r}, expected {_HEADER!r}")
+        raise MalformedFile(path, 1, f"{shown(line)}, expected {_HEADER!r}")
     return words[3], words[4] == "symmetric"
 
 
 def _sizes(path: Path, at: int, line: str) -> tuple[int, int]:
     try:
-        n, m, entries = (whole(word) for word in line.split())
+        n, m, entries = (count(word) for word in line.split())
     except ValueError:
-        raise MalformedFile(path, at, f"{line.strip()!r}, expected 'ROWS COLUMNS ENTRIES'") from None
-    if n != m or n < 0 or entries < 0:
+        raise MalformedFile(path, at, f"{shown(line)}, expected 'ROWS COLUMNS ENTRIES'") from None
+    if n != m:
         raise MalformedFile(path, at, f"a matrix of {n} x {m}, expected a square one")
+    if n > MOST_NODES:
+        raise MalformedFile(path, at, f"{n} rows, expected at most {MOST_NODES}")
     return n, entries
