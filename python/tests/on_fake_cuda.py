@@ -80,6 +80,10 @@ class Shaped(OnDevice):
         return self.x.shape
 
     @property
+    def ndim(self):
+        return self.x.ndim
+
+    @property
     def dtype(self):
         return self.x.dtype
 

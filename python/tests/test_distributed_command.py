@@ -93,7 +93,7 @@ def test_rome(tmp_path):
     ("graph", "arguments", "code", "text"),
     [
         (None, ["-o", "out"], 3, "No such file"),
-        ("p sp 2 1\na 1 3 1\n", ["-o", "out"], 3, "graph.gr:2: an arc from 1 to 3"),
+        ("p sp 2 1\na 1 3 1\n", ["-o", "out"], 3, "graph.gr:2: 'a 1 3 1', expected nodes from 1 to 2"),
         (
             "p sp 2 2\na 1 2 1\na 2 1 -2\n",
             ["-o", "out"],

@@ -40,7 +40,7 @@ def workers(call):
     looking.join()
     seen.pop(str(looking.native_id), None)
     took = [now - before.get(task, 0) for task, now in seen.items()]
-    return sum(t > 0.05 * sum(took) for t in took)
+    return sum(t > 0.1 * sum(took) for t in took)
 
 def product(**options):
     return workers(lambda: tg.matmul(x, y, **options))

@@ -17,8 +17,7 @@
 namespace tropical::cpu {
 namespace {
 
-// Below this many candidates threads cost more than they bring; a task should hold about as many.
-constexpr double kThreadWork = 1 << 18;
+// As many candidates a task should hold.
 constexpr double kTaskWork = 1 << 21;
 constexpr int kTasksPerThread = 4;
 // Many parts of few panels, so that threads end together: with 4 a thread, two threads were 1.8 times as fast as one.
@@ -265,9 +264,9 @@ void run(const MatmulParams& params, FilterTally& tally) {
   const Member member(p, tally);
   const double each = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const double work = each * static_cast<double>(batches);
-  const int threads = work < kThreadWork ? 1 : thread_count(p.threads);
+  const int threads = work < kProductThreadWork ? 1 : thread_count(p.threads);
   if (threads == 1) return run_members(p, member, 0, batches);
-  if (batches < int64_t{threads} * kTasksPerThread && each > kThreadWork) {
+  if (batches < int64_t{threads} * kTasksPerThread && each > kProductThreadWork) {
     BatchCursor cursor(p, 0);
     for (int64_t g = 0; g < batches; ++g, cursor.next())
       member.compute(member.at(cursor), [&](const Product& q) { return run_parallel(q, threads); });

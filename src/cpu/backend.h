@@ -8,6 +8,9 @@
 
 namespace tropical::cpu {
 
+// Below this many candidates of a product, threads cost more than they bring.
+inline constexpr double kProductThreadWork = 1 << 18;
+
 void matmul(const MatmulParams& params);
 void matmul_backward(const BackwardParams& params);
 void count_matmul(const CountParams& params);

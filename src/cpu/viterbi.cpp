@@ -35,7 +35,8 @@ class Recurrence {
   }
 
   void run() {
-    const int threads = thread_count(p_.threads);
+    const double work = static_cast<double>(p_.batch * p_.steps) * static_cast<double>(p_.states * p_.states);
+    const int threads = work < kProductThreadWork ? 1 : thread_count(p_.threads);
     // Threads that each compute sequences of their own need not wait for each other at every step; but they must not
     // share the place where a step's matrices are widened.
     const bool apart = p_.batch >= threads && (steps_share(p_) || !copies()) && !p_.scan;
