@@ -1,5 +1,5 @@
 # Most targets are scripts in scripts/; every one of them sets up what it needs first.
-.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan fuzz properties leaks coverage neon clean
+.PHONY: help setup demo test lint format docs wheel bench cuda asan tsan fuzz properties leaks neon clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):  ## /\1\t/p' Makefile | expand -t 12
@@ -46,9 +46,6 @@ properties:  ## tests of random cases, with new ones in great number
 
 leaks:  ## a million calls, after which the process uses as much memory as before
 	scripts/leaks.sh
-
-coverage:  ## which lines of C++ and Python the tests run; fails below 95 %
-	scripts/coverage.sh
 
 neon:  ## C++ tests on 64-bit ARM, by a cross compiler and an emulator
 	scripts/neon.sh
